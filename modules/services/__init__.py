@@ -1,1 +1,1 @@
-"""What the lives use to think and to act."""
+"""The services with which the lives think and act."""

@@ -1,7 +1,7 @@
-"""Which version lives in a home, and which before it while it is on trial: one mark in `soul.db`.
+"""The version that lives in a home, and the one before while it is on trial: one mark in `soul.db`.
 
-Each function is one step of a caller's transaction. One commit decides that a version goes back: `bad` is set. All else
-follows from it at each start, wherever one is killed: the one before goes on in the home as it is.
+Each function is one step of a caller's transaction. One commit decides that a version is put back: `bad` is set. Each
+start acts on it, wherever a process was killed: the version before continues in the home as it is.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from modules.services.burn_in.policy import BURN_IN_S, CRASHES, TICK_S, verdict
 
 @dataclass(frozen=True, slots=True)
 class HomeProgram:
-    """The version `program` lives in a home; on trial, or put back, where there is a version `before`.
+    """The version `program` lives in a home; if there is a version `before`, it is on trial or was put back.
 
-    It took over after the entry `since` of the journal, has lived for `lived_s` lived seconds, and started so often
-    without an orderly end or ten minutes of life. `bad` is why it is not to live here any more, "" as long as it may.
+    It took over after the journal entry `since`, has lived for `lived_s` lived seconds, and had `starts` starts without
+    an orderly end or ten minutes of life. `bad` is why it must no longer live here, or "".
     """
 
     program: ProgramVersion
@@ -38,7 +38,7 @@ class HomeProgram:
     bad: str = ""
 
     def error(self) -> PutBack:
-        """Return what ends a life of the version that was put back."""
+        """Return the error that ends a life of the version that was put back."""
         before, version = self.before.version if self.before else "", self.program.version
         remedy = f"Install version {before}. To keep {version} all the same, run `soul upgrade` again."
         return PutBack(f"Version {version} is put back: {self.bad}", remedy=remedy)
@@ -56,7 +56,7 @@ _HOME_PROGRAM = TypeAdapter(HomeProgram)
 
 
 def current(connection: sqlite3.Connection) -> HomeProgram | None:
-    """Return which version lives here; None if that is not known, or its mark cannot be read."""
+    """Return the version that lives here; None if that is unknown or its mark cannot be read."""
     try:
         return _HOME_PROGRAM.validate_json(marks.get(connection, marks.PROGRAM))
     except ValueError:
@@ -64,9 +64,9 @@ def current(connection: sqlite3.Connection) -> HomeProgram | None:
 
 
 def take_over(connection: sqlite3.Connection, me: ProgramVersion) -> HomeProgram | None:
-    """Put a version on trial; return the trial, None where no version is known that could go on here as it is.
+    """Put a version on trial; return the trial, or None if no known version could continue here unchanged.
 
-    One that was put back, and takes over again, is the owner's choice: it is not judged again.
+    A version that was put back and takes over again is the owner's choice and is not judged again.
     """
     if (known := current(connection)) is None:
         return None
@@ -81,7 +81,7 @@ def take_over(connection: sqlite3.Connection, me: ProgramVersion) -> HomeProgram
 
 
 def note_start(connection: sqlite3.Connection, me: ProgramVersion) -> HomeProgram | None:
-    """Count a start of the version that runs; a trial ends where the owner has installed another one."""
+    """Count a start of the running version; a trial ends if the owner has installed another one."""
     known = current(connection)
     if known is None or known.before is None or (known.bad and me in {known.program, known.before}):
         return known
@@ -92,13 +92,13 @@ def note_start(connection: sqlite3.Connection, me: ProgramVersion) -> HomeProgra
 
 
 def note_end(connection: sqlite3.Connection) -> None:
-    """Count no start any more: this life ended as it should."""
+    """Reset the count of starts: this life ended in order."""
     if known := current(connection):
         _put(connection, replace(known, starts=0))
 
 
 def problem_of(connection: sqlite3.Connection) -> str:
-    """Return why the version on trial is to go back by its figures, or ""."""
+    """Return why the version on trial is to be put back by its figures, or ""."""
     known = current(connection)
     return verdict(*figures_around(connection, known.since)) if known and known.before and not known.bad else ""
 
@@ -106,7 +106,7 @@ def problem_of(connection: sqlite3.Connection) -> str:
 def note_lived(
     connection: sqlite3.Connection, me: ProgramVersion, problem: str = "", *, is_settled: bool
 ) -> HomeProgram | None:
-    """Count one tick of the version that runs, which goes back with a `problem`, and is in no crash loop if settled."""
+    """Count one tick of the running version; a `problem` puts it back, and `is_settled` ends the count of starts."""
     known = current(connection)
     if known and known.bad:
         return known

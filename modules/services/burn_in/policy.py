@@ -1,15 +1,15 @@
-"""When a version proved bad: judged by its figures in the burn-in against those of the time before. Pure."""
+"""Judges a version by its figures in the burn-in against those of the time before. Pure."""
 
 from __future__ import annotations
 
 from modules.runtime.journal.figures import GoodShare, VersionFigures
 
 BURN_IN_S = 48 * 3600.0
-"""So much must be lived by a new version before it is trusted as the one before was."""
+"""The lived seconds of a new version before it is trusted like the one before."""
 TICK_S = 60.0
-"""What is lived is counted in ticks of so many lived seconds: no clock can be set ahead of them or back."""
+"""Life is counted in ticks of this many lived seconds, so that changes of the clock do not matter."""
 SETTLED_TICKS = 10
-"""A life of so many ticks is none of a crash loop."""
+"""A life of this many ticks is not part of a crash loop."""
 CRASHES = 3
 _MANY_FAULTS = 5
 _LEAST_CASES, _LEAST_PEOPLE = 10, 3
@@ -17,7 +17,7 @@ _FALLEN = 0.5
 
 
 def verdict(before: VersionFigures, now: VersionFigures) -> str:
-    """Return in words why a version is worse than the one before, "" if it is not known to be."""
+    """Return in words why a version is worse than the one before; "" if it is not known to be."""
     new = (place for place, count in now.faults.items() if count >= _MANY_FAULTS and not before.faults.get(place))
     if place := next(new, ""):
         return f"{place} failed {now.faults[place]} times by a fault of the program, and never before"

@@ -1,8 +1,8 @@
-"""CONTEXT.md: how the talk with the owner stands while it goes on, beside the owner's own lines in it.
+"""CONTEXT.md: the state of the talk with the owner while it goes on, besides the owner's own lines in it.
 
-It is a view, written anew before each turn of that talk and at each heartbeat, and emptied when the talk is over. It
-holds words of the program alone, what the owner or the SOUL scheduled, and what the owner wrote last in the talk
-before if that held others' words, as no summary of it is shown then.
+It is a view, rewritten before each turn of that talk and at each heartbeat, and emptied when the talk is over. It holds
+only words of the program, what the owner or the SOUL scheduled, and, if the talk before held others' words, what the
+owner wrote last in it, as no summary of it is shown then.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ALL_LATER = "~"
 
 @dataclass(frozen=True, slots=True)
 class ContextFile:
-    """Writes it."""
+    """Writes CONTEXT.md."""
 
     files: OwnerFiles
     database: Database
@@ -40,7 +40,7 @@ class ContextFile:
     timezone: str
 
     async def renew(self) -> None:
-        """Write how things stand now; nothing of it where no talk goes on. Raises what `files` raises."""
+        """Write the current state, or none if no talk goes on. Raises what `files` raises."""
         state = await self.database.run(self._state)
         if with_state(text := await self.files.read(CONTEXT) or "", state) != text.strip():
             await self.files.update(CONTEXT, lambda found: with_state(found or "", state))

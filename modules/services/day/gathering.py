@@ -1,4 +1,4 @@
-"""Gathers one day of a SOUL from its database and its files; reads only, whether the SOUL runs or not."""
+"""Gathers one day of a SOUL from its database and its files; only reads, whether the SOUL runs or not."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ from modules.services.schedules.policy import first_scheduled
 
 _LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over")
 _OF_OTHERS = ("at://", MESSAGES, "github:")
-"""How the addresses of what reached it from others begin: its own tasks and rituals are no matter of manners."""
+"""The prefixes of addresses of what others sent; the SOUL's own tasks and rituals do not count as left alone."""
 _SPOKE, _READING, _EXPRESSION = "spoke", "reading", "expression"
 _WORK, _FILES, _SELF, _PROPOSAL = "work", "workspace-files", "self", "improvement"
 _OWN_KINDS, _DID = frozenset({"schedule", "heartbeat-turn"}), frozenset({"done", "told", "dropped"})
-_FILE_DECIDED = frozenset({"changed", "rejected"})  # a change that waits is told as how things stand
+_FILE_DECIDED = frozenset({"changed", "rejected"})  # a waiting change is part of the current state
 _TO_OWN: frozenset[IntentKind] = frozenset({"delete", "threadgate"})
 _PRIVATE: frozenset[IntentKind] = frozenset({"direct_message"})
 _LEARNED: tuple[Kind, ...] = ("fact", "preference", "person", "lesson", "protocol", "decision")
@@ -83,11 +83,11 @@ class DayReader:
     clock: Clock
 
     def read(self, day: str = "") -> DaySummary:
-        """Return a day, `2026-01-31`, "" for today.
+        """Return the summary of a day, `2026-01-31`, or "" for today.
 
         Raises:
-            UsageError: that is no day, or one to come.
-            SoulError: the database is not there yet, or cannot be read.
+            UsageError: that is not a day, or lies in the future.
+            SoulError: the database does not exist yet or cannot be read.
 
         """
         with reading(self.home.database) as connection:
@@ -96,7 +96,7 @@ class DayReader:
             return self._gather(connection, _date_of(day, today) if day else today, today, zone)
 
     def read_public(self) -> PublicDay:
-        """Return what everybody may know of today. Raises `SoulError` where the database cannot be read."""
+        """Return what everybody may know of today. Raises `SoulError` if the database cannot be read."""
         with reading(self.home.database) as connection:
             zone = zone_of(connection, self.settings.soul_timezone)
             since = iso(_moment(local(self.clock.now(), zone).date(), zone))
@@ -104,7 +104,7 @@ class DayReader:
             return PublicDay(_counted(done), _room_words(connection, since))
 
     def situation(self, connection: sqlite3.Connection) -> Situation:
-        """Return how the SOUL stands now."""
+        """Return the current state of the SOUL."""
         standing = Control(self.home.memory).standing()
         return read_situation(connection, self.settings, self.home, standing, self.clock.now())
 
@@ -182,25 +182,25 @@ class DayReader:
         )
 
     def _leaving(self, now: Situation, zone: str) -> tuple[str, ...]:
-        """Return what waits to leave, each with its number, its first words and when it leaves."""
+        """Return the acts that wait to leave, each with its number, its first words and when it leaves."""
         told = ((one, shortened(one.words.own, _LEAVING_CHARS)) for one in now.on_the_way)
         return tuple(f"{one.number}, {what} {one.when(self.clock.now(), zone)}" for one, what in told)
 
     def _is_decided_by_owner(self, intent: Intent) -> bool:
-        """Return whether the owner decided an act: not its first follow of them, nor an answer to a post of theirs."""
+        """Return whether the owner decided an act; the first follow of them and answers to their posts do not count."""
         theirs = f"at://{self.settings.owner_bluesky_social_handle_did}/"
         is_answer = isinstance(intent.body, ReplyBody | LikeBody) and intent.body.subject == intent.cause_id
         return intent.cause_id != owner_follow.CAUSE and not (is_answer and intent.body.subject.startswith(theirs))
 
     def _is_at_owner_word(self, change: rows.JournalRow) -> bool:
-        """Return whether the owner ordered a change of a file of the SOUL's own, and it was made."""
+        """Return whether a change of one of the SOUL's own files was ordered by the owner and made."""
         did, cites = self.settings.owner_bluesky_social_handle_did, change["data"].get("cites", ())
         return change["data"]["status"] == "changed" and any(_was_ordered(one, did) for one in cites)
 
     def _orders(
         self, connection: sqlite3.Connection, orders: Sequence[Intent], now: Situation, zone: str
     ) -> tuple[DayOrder, ...]:
-        """Return in words what the owner decided."""
+        """Return what the owner decided, in words."""
         owner = self.settings.owner_bluesky_social_handle_did
         about = rows.about(connection, (), [order.id for order in orders])
         edited = {one["intent_id"] for one in about if "before" in one["data"]}
@@ -223,7 +223,7 @@ class DayReader:
         )
 
     def _with_whom(self, connection: sqlite3.Connection, left: Iterable[Intent]) -> dict[IntentKind, tuple[str, ...]]:
-        """Return the handles by kind of act, as far as they are known; of what is said to the owner, the owner's."""
+        """Return the known handles of the addressees by kind of act; for messages to the owner, the owner's handle."""
         found: dict[IntentKind, dict[str, None]] = {}
         for intent in left:
             did = _whom(intent)
@@ -252,7 +252,7 @@ class DayReader:
 
 
 def readings_between(connection: sqlite3.Connection, start: str, end: str) -> tuple[DayReading, ...]:
-    """Return what was looked up in that time, oldest first; times in ISO 8601, UTC."""
+    """Return the readings in that time, oldest first; times are ISO-8601 UTC."""
     posted: dict[int, str] = {}
     for row in rows.of_loop_between(connection, _EXPRESSION, start, "~"):
         intent = store.get(connection, row["intent_id"] or "")
@@ -268,14 +268,14 @@ def readings_between(connection: sqlite3.Connection, start: str, end: str) -> tu
 
 
 def _is_learned(change: rows.JournalRow) -> bool:
-    """Return whether SELF.md changed, or a skill of its own came; the owner's switch of one cites nothing."""
+    """Return whether SELF.md changed or an own skill was added; switching a skill on or off cites nothing."""
     data = change["data"]
     is_skill = bool(str(data.get("file", "")).startswith(OWN_SKILL) and data.get("cites"))
     return data.get("status") == "changed" and (change["loop"] == _SELF or is_skill)
 
 
 def _changes(connection: sqlite3.Connection, start: str, end: str) -> list[rows.JournalRow]:
-    """Return how changes of its files ended; that SELF.md changed, or a skill came, is told as what it learned."""
+    """Return the decided changes of its files; changes of SELF.md and new skills are told as learned instead."""
     found = [one for loop in (_FILES, _SELF) for one in rows.of_loop_between(connection, loop, start, end)]
     decided = [one for one in found if one["data"].get("status") in _FILE_DECIDED]
     return [one for one in decided if not _is_learned(one)]
@@ -320,7 +320,7 @@ def _standing_troubles(now: Situation) -> Iterable[DayTrouble]:
 
 
 def _lost_troubles(connection: sqlite3.Connection) -> Iterable[DayTrouble]:
-    """Yield that nobody is awake because the last run ended without a word of its own."""
+    """Yield a trouble if no process runs because the last run ended without saying why."""
     if marks.get(connection, marks.RUNNING):
         yield DayTrouble(
             f"The last run ended unexpectedly: {marks.KILLED}", 1, "`soul run` goes on; `soul logs` tells more"
@@ -328,7 +328,7 @@ def _lost_troubles(connection: sqlite3.Connection) -> Iterable[DayTrouble]:
 
 
 def counts_of_today(connection: sqlite3.Connection, clock: Clock, timezone: str) -> dict[str, int]:
-    """Return how many posts, replies and likes left today, and how much was left alone."""
+    """Return how many posts, replies and likes left today, and how many items were left alone."""
     zone = zone_of(connection, timezone)
     since = iso(_moment(local(clock.now(), zone).date(), zone))
     done = store.done_since(connection, since)
@@ -347,7 +347,7 @@ def _first_words(ours: str, *, is_edited: bool) -> str:
 
 
 def _was_ordered(cause: str, owner: str) -> bool:
-    """Return whether the owner's own words were the cause; else they only approved or rejected what came of it."""
+    """Return whether the owner's own words were the cause; otherwise they only approved or rejected an act."""
     return cause.partition(":")[0] == OWNER_CAUSE or cause.startswith(f"at://{owner}/")
 
 
@@ -368,7 +368,7 @@ def _moment(day: date, zone: str) -> datetime:
 
 
 def _counted(acts: Iterable[Intent]) -> dict[policy.Lane, int]:
-    """Return how many of these acts there are of each kind; an unfollow is no deletion."""
+    """Return the number of acts of each kind; an unfollow does not count as a deletion."""
     return dict(Counter(policy.lane_of(one.kind, one.target) for one in acts))
 
 
@@ -377,14 +377,14 @@ def _room_words(connection: sqlite3.Connection, start: str, end: str = "~") -> i
 
 
 def _undone(connection: sqlite3.Connection, intent: Intent, words: ActWords) -> str:
-    """Return that what an act made is not there any more; "" where it is."""
+    """Return the words for an act whose result was deleted since; "" if it still exists."""
     if not store.is_deleted(connection, intent):
         return ""
     return "deleted since" if words.ours else "taken back since"
 
 
 def _whom(intent: Intent) -> str:
-    """Return the DID of whom an act on Bluesky is done to; "" if it is nobody's."""
+    """Return the DID that an act on Bluesky concerns; "" if there is none."""
     body = intent.body
     if isinstance(body, DirectMessageBody):
         return body.to
@@ -399,14 +399,14 @@ def _refusals(found: Iterable[tuple[Any, ...]]) -> tuple[DayRefusal, ...]:
 
 
 def _cases(connection: sqlite3.Connection, decided: Sequence[rows.DecisionCount]) -> tuple[TellingCase, ...]:
-    """Return the newest case of the rarest reasons, one of each outcome first: what happens always tells little."""
+    """Return the newest case of the rarest reasons, one of each outcome first, as frequent cases tell little."""
     rarest = sorted(decided, key=lambda one: (one.count, -one.newest))
     first = {one.act: one.newest for one in reversed(rarest)}
     chosen = sorted(rarest, key=lambda one: first[one.act] != one.newest)[:_MOST_CASES]
     return tuple(
         TellingCase(row["at"], row["data"]["act"], row["summary"], row["reason"], row["trigger_uri"] or "")
         for row in rows.entries(connection, [one.newest for one in chosen])
-        if not row["data"].get("held")  # the draft tells of it, and how it stands now
+        if not row["data"].get("held")  # the draft shows it with its current state
     )
 
 

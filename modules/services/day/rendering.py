@@ -1,4 +1,4 @@
-"""What one day of a SOUL came to, as values, rows, and lines for a terminal of eighty columns. Pure."""
+"""The summary of one day of a SOUL as values, rows, and lines for a terminal of eighty columns. Pure."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from modules.services.outbox.policy import Lane
 from modules.services.outbox.types import STANDS, Outcome
 
 LIKED_ONLY = "liked"
-"""The outcome of what was liked and not answered."""
+"""The outcome of items that were liked and not answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayReason:
-    """Why posts, threads and messages were liked only or left alone: `act` and `reason` as in the journal.
+    """The reason why posts, threads and messages were only liked or left alone: `act` and `reason` as in the journal.
 
-    `who` are the handles of those who wrote them, each once. `is_chosen` says that the model chose it: then the reason
-    is that of the newest, and hardly ever the same twice.
+    `who` are the handles of their authors, each once. `is_chosen` says that the model chose it; then the reason is that
+    of the newest, as it is hardly ever the same twice.
     """
 
     act: str
@@ -42,7 +42,7 @@ class DayReason:
 class DayOrder:
     """An act that the owner ordered, approved or stopped: what it is, its first words, and its outcome.
 
-    `reason` says why it was not done (`is_others` as in `DayRefusal`), `when` when it leaves if it is to wait.
+    `reason` says why it was not done (`is_others` as in `DayRefusal`), `when` when it leaves if it has to wait.
     """
 
     what: str
@@ -56,7 +56,7 @@ class DayOrder:
 
 @dataclass(frozen=True, slots=True)
 class DayRefusal:
-    """What did not leave as it was meant, why, and how often; `is_others`: the reason may hold what others wrote."""
+    """An act that did not leave as intended, why, and how often; `is_others`: the reason may hold words of others."""
 
     what: str
     reason: str
@@ -66,7 +66,7 @@ class DayRefusal:
 
 @dataclass(frozen=True, slots=True)
 class TellingCase:
-    """One decision as the journal tells it. `uri` is what it was about."""
+    """One decision as in the journal. `uri` is the address that it was about."""
 
     at: str
     act: str
@@ -77,7 +77,7 @@ class TellingCase:
 
 @dataclass(frozen=True, slots=True)
 class DayWaits:
-    """What waits now: drafts for the owner's approval, acts for their turn, and all else for an answer.
+    """The numbers of what waits now: drafts for approval, acts for their turn, and the rest for an answer.
 
     `tasks` are those that failed too often or ask a question on their plan.
     """
@@ -93,7 +93,7 @@ class DayWaits:
 
 @dataclass(frozen=True, slots=True)
 class DayCommitments:
-    """Titles: of those that are still to be fulfilled, and of those that were kept or given up on the day."""
+    """The titles of open commitments, and of those kept or given up on the day."""
 
     open: tuple[str, ...]
     kept: tuple[str, ...]
@@ -102,9 +102,9 @@ class DayCommitments:
 
 @dataclass(frozen=True, slots=True)
 class DayLearned:
-    """How many memories were made or renewed, subjects of the newest, why SELF.md changed, and skills approved.
+    """The number of memories saved or refreshed, subjects of the newest, why SELF.md changed, and approved skills.
 
-    `is_others`: some of these subjects rest on what others said.
+    `is_others`: some of these subjects rest on words of others.
     """
 
     memories: int
@@ -116,9 +116,9 @@ class DayLearned:
 
 @dataclass(frozen=True, slots=True)
 class DayReading:
-    """A question that was looked up, by the owner's wish if `owners`; `finding` is "" where nothing was kept.
+    """A question that was looked up, at the owner's request if `owners`; `finding` is "" if nothing was kept.
 
-    `sources` are links, `post` links the post about it.
+    `sources` are links, `post` links to the post about it.
     """
 
     at: str
@@ -131,10 +131,10 @@ class DayReading:
 
 @dataclass(frozen=True, slots=True)
 class DaySpent:
-    """Of the day's budget: tokens and dollars; a cap is None where there is none, `tokens_set_aside` are not spent yet.
+    """The day's budget in tokens and dollars; a cap is None if there is none, `tokens_set_aside` are not spent yet.
 
-    `tokens_unanswered` are the most that calls without an answer can have cost; they are in `tokens`. `usd` is None
-    where a price is unknown, `fraction` of a past day is None, since the caps may have been others.
+    `tokens_unanswered` are the most that calls without an answer can have cost; they are part of `tokens`. `usd` is
+    None if a price is unknown; `fraction` is None for a past day, as the caps may have changed.
     """
 
     calls: int
@@ -149,7 +149,7 @@ class DaySpent:
 
 @dataclass(frozen=True, slots=True)
 class DayTrouble:
-    """What is wrong, or went wrong so often, and what the owner can do about it; `is_others` as in `DayRefusal`."""
+    """Something wrong, how often, and what the owner can do about it; `is_others` as in `DayRefusal`."""
 
     what: str
     count: int
@@ -159,7 +159,7 @@ class DayTrouble:
 
 @dataclass(frozen=True, slots=True)
 class PublicDay:
-    """What everybody may know of a day: how many public acts of each kind left, and how often it spoke in a room."""
+    """The public figures of a day: the number of public acts of each kind, and of messages in rooms."""
 
     done: dict[Lane, int]
     room_words: int
@@ -170,34 +170,34 @@ class DaySummary:
     """One local day.
 
     Attributes:
-        name: the SOUL's.
+        name: of the SOUL.
         day: `2026-01-31`.
-        timezone: by which the day is counted, "" for the machine's.
-        is_today: whether it is going on; `waits`, open commitments and `tasks` are as they stand now.
+        timezone: the time zone of the day, "" for the machine's.
+        is_today: whether it is today; `waits`, open commitments and `tasks` are always the current ones.
         awake: whether a process holds the home now.
-        done: how many acts of each kind left; what the program itself writes to the owner is left out.
-        with_whom: the handles of those to whom acts of a kind were done, each once, the newest first.
-        orders: what the owner ordered, approved or rejected on the day, the newest first.
-        posts: the words of the posts that left, each with its link, the newest first; those deleted since are left out.
-        room_words: how often it spoke in a room.
-        reasons: why something was liked only or left alone, the most frequent first.
-        wishes: who wants work that only the owner can order, the link or address of it, and what they want, in the
-            model's words; the newest first.
-        refused: other acts that a rule, a gate or a service refused, or that expired; the most frequent first.
+        done: how many acts of each kind left, without what the program itself writes to the owner.
+        with_whom: the handles of the addressees by kind of act, each once, newest first.
+        orders: what the owner ordered, approved or rejected on the day, newest first.
+        posts: the texts and links of the posts that left, newest first, without those deleted since.
+        room_words: how many messages it wrote in rooms.
+        reasons: why items were only liked or left alone, most frequent first.
+        wishes: who wants work that only the owner can order, its link or address, and the work in the model's words;
+            newest first.
+        refused: other acts that a rule, a gate or a service refused, or that expired; most frequent first.
         sent_back: calls of tools that the model was asked to change.
         dropped: work of its own that was given up, such as a ritual or a commitment.
-        cases: at most three, of as many kinds as there are, the rarest first.
-        drafts: what waits for the owner's approval, each act in words.
-        leaving: what waits to leave: its number, its first words, when it leaves, and why not sooner.
+        cases: at most three, of as many kinds as possible, rarest first.
+        drafts: acts that wait for the owner's approval, in words.
+        leaving: acts that wait to leave: number, first words, time, and why not sooner.
         is_unasked: whether an act neither ordered nor approved rests on others' words, or a change of a file waits.
-        scheduled: what is due next of its schedules, a line each, as it stands now.
+        scheduled: its next schedules, one line each, as of now.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
-        blocked: the tasks of plans that cannot go on by themselves; they stand among the troubles, too.
-        rituals: names, each with the link to what came of it, or to its thread.
-        own_time: what it did on a schedule or for HEARTBEAT.md, thoughts without a post, and how changes of its files
-            and its proposals to get better ended, by label; and whether words of others were behind it.
-        troubles: the gravest first.
-        kept_since: from when on the journal tells, ISO-8601, if only a part of the day; else "".
+        blocked: the tasks of plans that cannot continue by themselves; they are among the troubles too.
+        rituals: names, each with the link to its result, or to its thread.
+        own_time: what it did on a schedule or for HEARTBEAT.md, thoughts without a post, and the ends of changes of its
+            files and of its proposals, by label; and whether words of others were behind it.
+        troubles: most serious first.
+        kept_since: where the journal begins, ISO-8601, if it covers only a part of the day; otherwise "".
 
     """
 
@@ -235,9 +235,9 @@ class DaySummary:
 
     @property
     def is_own(self) -> bool:
-        """Whether nobody's words stand in it but the program's, and the SOUL's and the owner's own; accounts are named.
+        """Whether it holds no words but those of the program, the SOUL and the owner, apart from names of accounts.
 
-        Reasons, titles and what was read or learned may hold what others wrote, and so may what answers them.
+        Reasons, titles, and what was read or learned may hold words of others, and so may the answers to them.
         """
         refused = (*self.refused, *self.sent_back, *self.dropped)
         told: tuple[DayOrder | DayRefusal | DayTrouble, ...] = (*self.orders, *refused, *self.troubles)
@@ -249,7 +249,7 @@ class DaySummary:
 
 
 Row: TypeAlias = tuple[str, str]
-"""A label and what it tells; "" for `NOTHING`."""
+"""A label and its text; an empty text stands for `NOTHING`."""
 NOTHING = "nothing"
 
 _WIDTH, _LABEL = 79, 15
@@ -279,7 +279,7 @@ _FOLLOWED: Mapping[IntentKind, tuple[str, str]] = {
 
 
 def day_lines(summary: DaySummary) -> list[str]:
-    """Return the lines of a day."""
+    """Return the lines of a day for the terminal."""
     return [
         _headline(summary),
         *_rows(did(summary, wants=_wanting(summary))),
@@ -297,7 +297,7 @@ def day_lines(summary: DaySummary) -> list[str]:
 
 
 def told_text(summary: DaySummary) -> str:
-    """Return a day for the model, one line for each row that tells something; the owner's messages wait for it."""
+    """Return a day for the model, one line for each row with content, without the owner's waiting messages."""
     told = (
         *did(summary),
         *(("posted", f"“{_short(words)}” {link}") for words, link in summary.posts[:_MOST_NAMES]),
@@ -312,7 +312,7 @@ def told_text(summary: DaySummary) -> str:
 
 
 def brief_text(summary: DaySummary) -> str:
-    """Return the day in a few lines for a prompt: whom it dealt with, the owner's orders, what is blocked.
+    """Return the day in a few lines for a prompt: with whom it dealt, the owner's orders, and what is blocked.
 
     It holds handles, counts, words of the program, and the first words of acts that the owner ordered or approved.
     """
@@ -333,7 +333,7 @@ def brief_text(summary: DaySummary) -> str:
 
 
 def did(summary: DaySummary, *, wants: str = "") -> list[Row]:
-    """Return what it did on a day, and what it left alone; `wants` stands in place of what people want done."""
+    """Return what it did and left alone on a day; `wants` replaces the list of what people want done."""
     return [
         *_acts(summary),
         *((label, told) for label, told in _orders(summary) if told),
@@ -352,7 +352,7 @@ def did(summary: DaySummary, *, wants: str = "") -> list[Row]:
 
 
 def _acts(summary: DaySummary) -> list[Row]:
-    """Return what left, with the names of those to whom it was done."""
+    """Return the acts that left, with the handles of the addressees."""
     done, whom = summary.done, summary.with_whom
     return [
         ("said", _counts(done, _SAID, summary.room_words, whom)),
@@ -363,9 +363,9 @@ def _acts(summary: DaySummary) -> list[Row]:
 
 
 def _orders(summary: DaySummary, *, is_for_prompt: bool = False) -> list[Row]:
-    """Return what the owner ordered, and what they only approved or stopped, each act with how it stands.
+    """Return what the owner ordered, approved or stopped, each act with its state.
 
-    What waits is first. A prompt gets neither reasons nor the words of what was stopped: others may have written them.
+    Waiting acts come first. A prompt gets no reasons and no words of stopped acts, as others may have written them.
     """
     rows: dict[str, list[str]] = {"ordered": [], "approved": [], "stopped": []}
     for one in sorted(summary.orders, key=lambda one: one.outcome not in {"held", "pending", "sending"}):
@@ -379,7 +379,7 @@ def _orders(summary: DaySummary, *, is_for_prompt: bool = False) -> list[Row]:
 
 
 def _first(told: Sequence[str], most: int = _MOST_NAMES) -> str:
-    """Return the first of these on one line, and how many more there are."""
+    """Return the first of these on one line, and the number of the others."""
     return ", ".join(told[:most]) + (f" and {len(told) - most} more" if len(told) > most else "")
 
 
@@ -396,13 +396,13 @@ def _bracketed(names: Iterable[str]) -> str:
 
 
 def _names(handles: Iterable[str]) -> list[str]:
-    """Return one text that lists handles, each once; none where there are none."""
+    """Return one text that lists the handles, each once; [] without handles."""
     who = [f"@{one_line(handle)}" for handle in dict.fromkeys(handles)]
     return [_first(who)] if who else []
 
 
 def public_text(day: PublicDay) -> str:
-    """Return what everybody may know of a day, in a line."""
+    """Return what everybody may know of a day, in one line."""
     followed = _counts(day.done, _FOLLOWED)
     said, liked = _counts(day.done, _SAID, day.room_words), _counts(day.done, _LIKED)
     told = (said, liked, followed and f"{followed} followed", _others(day.done))
@@ -410,7 +410,7 @@ def public_text(day: PublicDay) -> str:
 
 
 def led_to(summary: DaySummary) -> list[Row]:
-    """Return what came of a day: commitments and tasks if there are any, rituals, its own time, and what it learned."""
+    """Return the results of a day: commitments and tasks if any, rituals, its own time, and what it learned."""
     tasks = _listed(summary.tasks) if summary.is_today else ""
     told = [("commitments", _commitments(summary)), ("tasks", tasks)]
     told += [("ritual", f"{one_line(name)} {link}") for name, link in summary.rituals.items()]
@@ -421,14 +421,14 @@ def led_to(summary: DaySummary) -> list[Row]:
 
 
 def case_text(case: TellingCase, timezone: str) -> str:
-    """Return a decision and its reason, with its time of day."""
+    """Return a decision and its reason, with the time of day."""
     when = f"{local(parse_iso(case.at), timezone):%H:%M}"
     because = f", because: {_reason(case.reason)}" if case.reason else ""
     return f"{when} {_short(case.summary)}{because}"
 
 
 def story_of(case: TellingCase) -> str:
-    """Return what names the story of a decision for `soul why`; "" where none is told."""
+    """Return the argument of `soul why` for a decision; "" if there is no story."""
     return (web_url(case.uri) or case.uri) if case.uri.startswith(("at://", MESSAGES)) else ""
 
 
@@ -467,18 +467,18 @@ def _counts(
 
 
 def _others(done: Mapping[Lane, int]) -> str:
-    """Return what was done that neither says, likes nor follows anything, as a deletion."""
+    """Return the acts that neither say, like nor follow anything, such as a deletion."""
     counts = {kind: count for kind, count in done.items() if kind not in {*_SAID, *_LIKED, *_FOLLOWED}}
     return ", ".join(f"{deed(kind)} ({number(count)})" for kind, count in counts.items())
 
 
 def _wanting(summary: DaySummary) -> str:
-    """Return how many people want work that only the owner can order, and who."""
+    """Return how many people want work that only the owner can order, and their handles."""
     return _with(len(people := dict.fromkeys(who for who, *_ in summary.wishes)), people)
 
 
 def _wishes(summary: DaySummary) -> str:
-    """Return how many people want work that only the owner can order, and what, in our words: each person once."""
+    """Return how many people want work that only the owner can order, and what, in our words; each person once."""
     wanted: dict[str, list[str]] = {}
     for who, _, what in summary.wishes:
         wanted.setdefault(who, []).append(what)
@@ -487,7 +487,7 @@ def _wishes(summary: DaySummary) -> str:
 
 
 def _left_alone(summary: DaySummary) -> str:
-    """Return how much was left alone, whose it was and why: what the model judged counts as one reason."""
+    """Return how much was left alone, of whom and why; what the model judged counts as one reason."""
     groups: dict[str, list[DayReason]] = {}
     for one in summary.reasons:
         if one.act != LIKED_ONLY:
@@ -501,7 +501,7 @@ def _left_alone(summary: DaySummary) -> str:
 
 
 def _refusals(found: Sequence[DayRefusal]) -> str:
-    """Return how much did not leave as it was meant, and why."""
+    """Return how much did not leave as intended, and why."""
     why: Counter[str] = Counter()
     for one in found:
         reason = _reason(one.reason)
@@ -531,7 +531,7 @@ def _case(case: TellingCase, timezone: str) -> Iterator[str]:
 
 
 def _waiting(summary: DaySummary, **instead: int) -> str:
-    """Return what waits, with the counts of `instead`, and when acts leave."""
+    """Return what waits, with counts replaced by `instead`, and when acts leave."""
     told = waiting_text(asdict(summary.waits) | instead)
     return told + (f" ({'; '.join(summary.leaving[:_MOST_TITLES])})" if summary.leaving else "")
 

@@ -1,4 +1,4 @@
-"""How a SOUL stands at a moment: read in one place for the status, the day, the page, alarms and prompts."""
+"""The current state of a SOUL: read in one place for the status, the day, the page, alarms and prompts."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ _FIRST_CHARS, _REASON_CHARS = 60, 80
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """How a SOUL stands at a moment.
+    """The state of a SOUL at one time.
 
     Attributes:
-        standing: whether it may act, and what speaks against it.
-        drafts: what waits for the owner's approval, oldest first.
+        standing: whether it may act, and the reasons against it.
+        drafts: acts that wait for the owner's approval, oldest first.
         waits: how much waits, of each kind.
-        leaving: the acts that wait for longer than a minute, as `leaving_fields` tells them.
-        on_the_way: the acts that need no approval and have not left, by when they are due.
+        leaving: the acts that wait for longer than a minute, in the form of `leaving_fields`.
+        on_the_way: the acts that need no approval and have not left, by due time.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
-        blocked: the tasks of plans that cannot go on by themselves.
-        schedules: what is scheduled, that which is due next first.
-        budget: what is used of the day's.
-        documents: the files of its own of which a change waits for the owner's approval, each with when it came.
+        blocked: the tasks of plans that cannot continue by themselves.
+        schedules: the schedules, next due first.
+        budget: the use of the day's budget.
+        documents: its own files with a change that waits for the owner's approval, each with its time.
 
     """
 
@@ -67,14 +67,14 @@ class Situation:
 
     @property
     def no_answer(self) -> str:
-        """Return why no message of the owner is answered by the model today; "" while it may be."""
+        """The reason why the model answers no message of the owner today; "" if it may."""
         return used_up(self.budget)
 
     @property
     def attention(self) -> AttentionNeeds:
-        """Return what of it a turn has in mind.
+        """The parts of it that a turn needs to know.
 
-        An act may repeat what strangers said, so only of what the owner ordered or approved its first words are told.
+        An act may repeat what strangers said, so first words are given only of acts that the owner ordered or approved.
         """
         waits = [(f"draft {_brief(draft)}", shortened(draft.reason, _REASON_CHARS)) for draft in self.drafts]
         waits += [(f"a change of {one}", see_held(one)) for one in self.documents]
@@ -94,7 +94,7 @@ class Situation:
 def read_situation(
     connection: sqlite3.Connection, settings: Settings, home: Home, standing: Standing, moment: datetime
 ) -> Situation:
-    """Return how the SOUL of `settings` stands, with `standing` as its `Control` says."""
+    """Return the state of the SOUL of `settings`; `standing` comes from its `Control`."""
     drafts, documents, states = held(connection), held_documents(home), store.counts(connection)
     said = Counter(one.author_did == settings.owner_bluesky_social_handle_did for one in messages.waiting(connection))
     waits = DayWaits(
@@ -121,7 +121,7 @@ def read_situation(
 
 
 def _brief(draft: Draft) -> str:
-    """Return the number of an act and what it is, with the post that it answers and its words where it may."""
+    """Return the number and kind of an act, the post that it answers, and its first words if the owner ordered it."""
     intent = draft.intent
     ours = shortened(draft.words.ours, _FIRST_CHARS) if intent.by_owner else ""
     answers = f" (post_uri {intent.target})" if intent.kind == "reply" else ""

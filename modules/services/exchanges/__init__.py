@@ -1,1 +1,1 @@
-"""What the SOUL and a person said to each other before, for prompts and for the owner."""
+"""Earlier exchanges between the SOUL and a person, for prompts and for the owner."""

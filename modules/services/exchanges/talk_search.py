@@ -1,7 +1,7 @@
-"""Finds what was said in public and in rooms, by people to the SOUL and by the SOUL.
+"""Finds what people and the SOUL said to each other in public and in rooms.
 
-What somebody posted is shown only as it can be read on the network now, and only where they allow it: see
-`PublicPosts`. Direct messages with others are never looked through. A turn about a person is told the last two
+Posts are shown only as they can be read on the network now, and only if their authors allow it: see
+`PublicPosts`. Direct messages with others are never searched. A turn about a person is told the last two
 exchanges with them.
 """
 
@@ -35,14 +35,14 @@ from modules.services.skills.skills import Framer, Skills
 
 @dataclass(frozen=True, slots=True)
 class PublicPosts:
-    """Reads them from the network."""
+    """Reads public posts from the network."""
 
     atproto: Atproto
     preferences: Preferences
     moderation: Moderation
 
     async def readable(self, uris: Collection[str]) -> Mapping[str, Post]:
-        """Return those of at most 25 posts that may stand in a prompt, by uri; none while the network is away."""
+        """Return those of at most 25 posts that may stand in a prompt, by uri; {} while the network is unreachable."""
         read = (await self.atproto.get_posts(sorted(uris))).or_else(()) if uris else ()
         if not read:
             return {}
@@ -59,7 +59,7 @@ MOST_EXCHANGES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaidBefore:
-    """Reads the exchanges. The owner, too, is told of in public words only."""
+    """Reads earlier exchanges. The owner, too, is told only of public ones."""
 
     outbox: Outbox
     posts: PublicPosts
@@ -74,7 +74,7 @@ class SaidBefore:
         Args:
             did: the account; "" for a turn that is about nobody.
             apart_from: the root of a thread that the turn shows anyway; "" if there is none.
-            least: nothing is told where their words are less trusted than these.
+            least: nothing is told if their words are less trusted than these.
 
         """
         provenance = Provenance.OWNER if self.me.is_owner(did) else Provenance.STRANGER
@@ -90,7 +90,7 @@ class SaidBefore:
         return ToldBefore(self.skills.render("memory", "Said Before", exchanges=framed).strip(), provenance)
 
     def _lines(self, intent: Intent, did: str, posts: Mapping[str, Post]) -> Iterator[str]:
-        """Yield what they said, and what we answered; of an exchange of which a part is gone, nothing."""
+        """Yield what they said and our answer; nothing if a part of the exchange is gone."""
         is_gone = intent.state == "done" and intent.result_uri not in posts
         theirs = posts.get(intent.target)
         if is_gone or theirs is None:
@@ -116,8 +116,8 @@ _MOST_OF_ROOMS = 5_000
 class Spoken:
     """Something that was said.
 
-    `who` is the handle of its author, or the name in a room, "" for us; `uri` is where it stands, "" for what was said
-    in a room and for what waits; `is_others`: its words are neither ours nor the owner's, or answer such words.
+    `who` is the handle of its author, or the name in a room, "" for us; `uri` is its address, "" for words in a room
+    and for what waits; `is_others`: its words are neither ours nor the owner's, or answer such words.
     """
 
     at: datetime
@@ -131,7 +131,7 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class FoundTalk:
-    """What a search found, newest first, and how many `more` have the words."""
+    """The results of a search, newest first, and how many `more` match."""
 
     shown: Sequence[Spoken]
     more: int = 0
@@ -139,21 +139,21 @@ class FoundTalk:
 
 @dataclass(frozen=True, slots=True)
 class TalkSearch:
-    """Looks through the posts that reached the SOUL, through its own acts with words, and through lines of rooms."""
+    """Searches received posts, the SOUL's own acts with words, and lines in rooms."""
 
     database: Database
     posts: PublicPosts
     owner_did: str = ""
 
     async def find(self, words: str, person: str, since: datetime, limit: int) -> FoundTalk:
-        """Return what has all of `words`.
+        """Return what contains all of `words`.
 
         Args:
-            words: in any order and any case, also as parts of words; "" for all.
+            words: in any order and case, also as parts of words; "" for all.
             person: the DID or handle of an account, or a name in a room: what it said, and what the SOUL posted to it;
                 "" for everybody.
-            since: nothing older is looked through.
-            limit: the most to return, at most `MOST_FOUND`.
+            since: nothing older is searched.
+            limit: the most results, at most `MOST_FOUND`.
 
         """
         has_words, name = _having(words), account_name(person)

@@ -1,1 +1,1 @@
-"""What the SOUL lived through and may learn from, as every life writes it down."""
+"""The SOUL's experiences, which every life records and from which it may learn."""

@@ -1,4 +1,4 @@
-"""Keeps an experience at once, or once the draft that it is about has left: what the owner refuses is none."""
+"""Stores an experience at once, or, if it is about a draft, when that has left; refused drafts give none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNDER_WAY = frozenset({"held", "pending", "sending"})
 
 @dataclass(kw_only=True)
 class DraftExperiences(Handler):
-    """A row of work for each draft that is to become an experience."""
+    """Keeps a row of work for each draft that is to become an experience."""
 
     kind = KIND
     is_public = False
@@ -29,7 +29,7 @@ class DraftExperiences(Handler):
     work: WorkTable
 
     async def record(self, new: NewExperience, draft_id: str | None = None) -> None:
-        """Keep an experience; one of a draft, given the id of its intent, waits until that has left."""
+        """Store an experience; with the id of a draft's intent, wait until that has left."""
         if draft_id:
             await self.work.add(NewWork(KIND, draft_id, asdict(new), author=new.did))
         else:

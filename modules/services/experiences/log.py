@@ -1,4 +1,4 @@
-"""Keeps experiences in `soul.db` until a reflection has taken them up; once for each key, and none of who denies it."""
+"""Stores experiences in `soul.db` until a reflection has used them; each key once, and none of people who deny it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _SAID_IN_PRIVATE = "type = 'owner_guidance' AND source IN ('terminal', 'message'
 
 
 class Choices(Protocol):
-    """What a person allows."""
+    """The choices of a person."""
 
     @property
     def inference(self) -> str: ...
 
 
 class Consents(Protocol):
-    """What people allow to be done with what they wrote, and who is forgotten."""
+    """Knows what people allow to be done with their words, and who is forgotten."""
 
     async def of(self, dids: Iterable[str], /) -> Mapping[str, Choices]: ...
 
@@ -51,10 +51,10 @@ class ExperienceLog:
     clock: Clock
 
     async def record(self, new: NewExperience) -> bool:
-        """Keep an experience; return whether it is new.
+        """Store an experience; return whether it is new.
 
-        None is kept of a person who denies inference, whose choice could not be read, or who is forgotten. What is the
-        same as another of the last 24 hours is left out, but for the owner's guidance.
+        Nothing is stored about people who deny inference, whose choice could not be read, or who are forgotten. A
+        repetition within 24 hours is left out, unless it is the owner's guidance.
         """
         if not await self._may_keep(new):
             return False
@@ -75,16 +75,16 @@ class ExperienceLog:
         return await self.database.run(write)
 
     async def open(self) -> list[Experience]:
-        """Return what no reflection has taken up yet, the oldest first."""
+        """Return the experiences that no reflection has used yet, oldest first."""
         query = f"SELECT {_ROW} FROM experiences WHERE version = '' ORDER BY id"  # noqa: S608 - a constant
         return await self.database.run(lambda connection: _read(connection, query))
 
     async def named(self, names: Collection[str]) -> list[Experience]:
-        """Return those that changes of SELF.md cite by these names and that are still kept."""
+        """Return the stored experiences that changes of SELF.md cite by these names."""
         return await self.database.run(lambda connection: named(connection, names))
 
     async def integrate(self, ids: Collection[int], version: str) -> None:
-        """These were before the SOUL when it changed SELF.md; `version` names the change."""
+        """Mark these as used by the change `version` of SELF.md."""
         marks = ", ".join("?" for _ in ids)
         statement = f"UPDATE experiences SET version = ? WHERE version = '' AND id IN ({marks})"  # noqa: S608 - a constant
         await self.database.run(lambda connection: connection.execute(statement, (version, *ids)))
@@ -95,7 +95,7 @@ class ExperienceLog:
         return int(await self.database.run(lambda connection: connection.execute(query).fetchone()[0]))
 
     async def time_span(self) -> TimeSpan:
-        """Return how many experiences there ever were, and when the first one that is kept was."""
+        """Return how many experiences there ever were, and the time of the first one that is still stored."""
         query = "SELECT coalesce(max(id), 0), coalesce(min(at), '') FROM experiences"
         total, first_at = await self.database.run(lambda connection: connection.execute(query).fetchone())
         return TimeSpan(total, first_at)
@@ -110,7 +110,7 @@ class ExperienceLog:
 
 
 def named(connection: sqlite3.Connection, names: Collection[str]) -> list[Experience]:
-    """Return the experiences of these names, as a step of a caller's transaction."""
+    """Return the experiences with these names, as a step of a caller's transaction."""
     ids = [int(name[1:]) for name in names if name[:1] == "e" and name[1:].isdecimal()]
     marks = ", ".join("?" for _ in ids)
     query = f"SELECT {_ROW} FROM experiences WHERE id IN ({marks}) ORDER BY id"  # noqa: S608 - a constant
@@ -118,13 +118,13 @@ def named(connection: sqlite3.Connection, names: Collection[str]) -> list[Experi
 
 
 def owner_lines(connection: sqlite3.Connection, since: str, until: str, most: int) -> list[Experience]:
-    """Return what the owner wrote last in private between two moments (ISO-8601), the oldest first."""
+    """Return what the owner wrote last in private between two times (ISO-8601), oldest first."""
     query = f"SELECT {_ROW} FROM experiences WHERE {_SAID_IN_PRIVATE} AND at >= ? AND at < ? ORDER BY id DESC LIMIT ?"  # noqa: S608 - constants
     return _read(connection, query, since, until, most)[::-1]
 
 
 def delete_owner_lines(connection: sqlite3.Connection) -> None:
-    """Delete what the owner wrote in private: it may tell what they had forgotten."""
+    """Delete what the owner wrote in private, as it may tell what they had forgotten."""
     connection.execute(f"DELETE FROM experiences WHERE {_SAID_IN_PRIVATE}")  # noqa: S608 - a constant
 
 
@@ -134,7 +134,7 @@ def _is_repeated(connection: sqlite3.Connection, new: NewExperience, about: str,
 
 
 def _trim(connection: sqlite3.Connection) -> None:
-    """Of more open ones than may be kept the oldest go, those with strangers first, the owner's guidance last."""
+    """Delete open experiences beyond the limit: those with strangers first, the owner's guidance last, oldest first."""
     connection.execute(
         "DELETE FROM experiences WHERE id IN (SELECT id FROM experiences WHERE version = ''"
         " ORDER BY type = 'owner_guidance' DESC, trust = 'stranger', id DESC LIMIT -1 OFFSET ?)",
@@ -160,4 +160,4 @@ EXPERIENCES_OF_PEOPLE = PersonalRows(
         ),
     ),
 )
-"""The experiences with a person, and in their threads; others that name them stay, with somebody in their place."""
+"""The experiences with a person and in their threads; others that name them stay, with a placeholder for them."""

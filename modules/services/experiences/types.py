@@ -1,4 +1,4 @@
-"""What an experience is."""
+"""The types of experiences."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ ExperienceType = Literal[
     "chose_silence",
 ]
 IMPRESSED: Mapping[Impressed, ExperienceType] = {"challenge": "was_challenged", "question": "question_emerged"}
-"""What an answer is kept as, where its author said that it was left with one of these."""
+"""The experience type of an answer whose author was left with this impression."""
 Source = Literal["bluesky", "github", "space", "terminal", "message", "commitment", "ritual"]
 
 
 @dataclass(frozen=True, slots=True)
 class NewExperience:
-    """Something that was lived through.
+    """An experience to be stored.
 
     Attributes:
-        type: what kind of experience it is.
+        type: its kind.
         source: where it happened.
-        key: of what happened; the same key is kept once.
-        about: what it was about: the SOUL's own text, whole, or the program's; the owner's in `owner_guidance`. The
-            SOUL's may repeat words of the people it wrote to.
-        did: of the other person: a DID, or `github:<numeric id>`; "" if there is none, or it is not known.
+        key: identifies it; the same key is stored once.
+        about: what it was about: the whole text of the SOUL or the program; the owner's in `owner_guidance`. The SOUL's
+            text may repeat words of the people it wrote to.
+        did: the other person: a DID, or `github:<numeric id>`; "" if there is none, or it is unknown.
         person: how they are shown.
         uri: where it happened.
-        trust: of the least trusted person who took part.
+        trust: of the least trusted participant.
 
     """
 
@@ -61,13 +61,13 @@ class Experience(NewExperience):
 
     @property
     def name(self) -> str:
-        """How a change of SELF.md cites it."""
+        """The name by which a change of SELF.md cites it."""
         return f"e{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """How many experiences there were, and when the first one was (ISO-8601 UTC; "" if there was none)."""
+    """The number of all experiences, and the time of the first one (ISO-8601 UTC; "" if there was none)."""
 
     total: int
     first_at: str

@@ -1,1 +1,1 @@
-"""Why the SOUL did something, or did not."""
+"""Explains why the SOUL did something, or did not."""

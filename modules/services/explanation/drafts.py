@@ -1,4 +1,4 @@
-"""What waits for the owner's approval, or to leave, in words: one row for each act, which every surface shows."""
+"""Acts that wait for the owner's approval or to leave, in words: one row for each act, the same on every surface."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from modules.services.outbox.types import Intent
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An act that waits, the act in words, and why it waits, in words.
+    """A waiting act, its words, and why it waits, in words.
 
-    `number` names it on every surface, 0 where it can no longer be stopped. `departure` tells when it leaves where that
-    is more than a minute ahead; None where it is sooner, scheduled, or not approved. `rests_on` tells what a
-    proposal to get better rests on, a line each.
+    `number` names it on every surface; it is 0 if it can no longer be stopped. `departure` says when it leaves if that
+    is more than a minute ahead; None if it is sooner, scheduled, or not approved. `rests_on` lists what a proposal
+    rests on, one line each.
     """
 
     intent: Intent
@@ -47,7 +47,7 @@ class Draft:
 
 
 def in_words(connection: sqlite3.Connection, intents: Iterable[Intent]) -> list[Draft]:
-    """Return each act in words; who is known by handle is named so in the reason."""
+    """Return each act in words; in the reason known handles replace DIDs."""
     numbers, departures = store.draft_numbers(connection), expected(connection)
     return [
         Draft(
@@ -63,7 +63,7 @@ def in_words(connection: sqlite3.Connection, intents: Iterable[Intent]) -> list[
 
 
 def leaving_fields(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Return the acts that leave in more than a minute, for programs: the earliest first, without a time last."""
+    """Return the acts that leave in more than a minute, for programs: earliest first, those without a time last."""
     pending = in_words(connection, store.in_state(connection, "pending"))
     late = [
         {"number": one.number, "act": deed(one.intent.kind), "at": one.departure.at, "why": one.departure.reason}

@@ -1,4 +1,4 @@
-"""A story in words: step by step in time order, for people. Pure; nothing that was written by others can draw here."""
+"""Renders a story step by step in time order, for people. Pure; text by others cannot change the layout."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WIDTH = 100
 _QUOTED_CHARS = 300
 _CALL_CHARS = 160
 _CODED = ("path", "command", "text", "summary", "reason")
-"""Which argument of a step of the code is told, the first that is there."""
+"""The arguments of a coding step that are shown; the first that is present is used."""
 _LATE_S = 600
 _SENTENCES = re.compile(r"(?<=[.!?…])\s+")
 _EXPLANATIONS = {one.name: one.explanation for one in ETIQUETTE_RULES}
@@ -59,7 +59,7 @@ _ALIVE = {"done", "held", "pending", "sending"}
 
 @dataclass(frozen=True, slots=True)
 class StoryStep:
-    """One thing that happened. `at` is ISO-8601 UTC, or "" if that is not known; `details` are lines below it."""
+    """One event. `at` is ISO-8601 UTC, or "" if unknown; `details` are lines below it."""
 
     at: str
     text: str
@@ -67,7 +67,7 @@ class StoryStep:
 
 
 def title(story: Story, timezone: str = "") -> str:
-    """What the story explains."""
+    """Return the heading of the story."""
     act = next((act for act in story.acts if act.id == story.act_id), None)
     whom = _whom(story)
     if act is not None:
@@ -86,7 +86,7 @@ def title(story: Story, timezone: str = "") -> str:
 
 
 def steps(story: Story, timezone: str = "") -> list[StoryStep]:
-    """What happened, in time order; first of all what it began with. Times in words are those of `timezone`."""
+    """Return the events in time order, beginning with the cause. Times in words are those of `timezone`."""
     texts = {act.id: act.own_text for act in story.acts}
     told = [_thinking(thinking, texts) for thinking in story.thinkings]
     told += [_decided(decided) for decided in story.decisions]
@@ -104,14 +104,14 @@ def steps(story: Story, timezone: str = "") -> list[StoryStep]:
 
 
 def _by_handle(step: StoryStep, story: Story) -> StoryStep:
-    """The same with handles for DIDs, but for addresses and for what is quoted."""
+    """Return the step with handles instead of DIDs, except in addresses and quotations."""
     kept = ("“", "at://")
     details = (one if one.startswith(kept) else with_handles(one, story.handles) for one in step.details)
     return StoryStep(step.at, step.text, tuple(details))
 
 
 def ending(story: Story, timezone: str = "") -> str:
-    """Where it stands now, if it is not over; and how much of it is not known any more."""
+    """Return the current state, if it is not over, and how much is no longer known."""
     said = [_standing(act, timezone) for act in story.acts if act.state in {"held", "pending", "sending"}]
     if story.trigger and story.trigger.state == "pending" and not said:
         tries = f" (tried {counted(story.trigger.attempts, 'time')})" if story.trigger.attempts else ""
@@ -125,7 +125,7 @@ def ending(story: Story, timezone: str = "") -> str:
 
 
 def lines(story: Story, timezone: str = "") -> list[str]:
-    """The story for a terminal; times are those of `timezone`, or of this machine."""
+    """Return the story for a terminal; times are those of `timezone`, or of this machine."""
     told = [title(story, timezone), *(f"  {uri}" for uri in _uris(story))]
     for day, together in groupby(steps(story, timezone), key=lambda step: _day(step.at, timezone)):
         told += ["", day] if day else [""]
@@ -149,7 +149,7 @@ def _whom(story: Story) -> str:
 
 
 def _what(act: Act, timezone: str) -> str:
-    """Return the act and how it stands: `reply to @kit.test (waits for approval)`."""
+    """Return the act and its state: `reply to @kit.test (waits for approval)`."""
     is_late = act.state == "pending" and act.leaves_at
     return f"{act.what} ({f'leaves at {_when(act.leaves_at, timezone)}' if is_late else act.stands})"
 
@@ -213,9 +213,9 @@ def _cost(thinking: Thinking) -> str:
 
 
 def _call(call: Call, left: str) -> str:
-    """Return what was called; `left` are the words that left for it, "" where none did.
+    """Return what was called; `left` are the words that left for it, "" if none did.
 
-    Why an act was refused is told where the act is.
+    The reason of a refused act is shown with the act.
     """
     said = f" “{_short(call.said, _CALL_CHARS)}”" if call.said and not call.intent_id else ""
     error = "" if call.intent_id else call.error
@@ -226,7 +226,7 @@ def _call(call: Call, left: str) -> str:
 
 
 def _coded(step: CodingStep) -> StoryStep:
-    """A step of the code for a task: what it took, what was done, and what came of that where it failed."""
+    """Return the step for a coding step of a task: its cost, what was done, and the errors."""
     dollars = "" if step.usd is None else f", ${step.usd:.4f}"
     took = (
         f"{number(step.input_tokens)} tokens in ({number(step.cached_tokens)} kept), {number(step.output_tokens)} out"
@@ -247,7 +247,7 @@ def _decided(decided: StoryEntry) -> StoryStep:
 
 
 def _way(act: Act, cause: str) -> Iterator[StoryStep]:
-    """The steps of an act; its words are told once, at the first."""
+    """Yield the steps of an act; its words are shown once, at the first."""
     about = [f"“{_short(act.own_text)}”"] if act.own_text else [act.target] if act.target not in {"", cause} else []
     if not act.movements:
         yield StoryStep(
@@ -261,9 +261,9 @@ def _way(act: Act, cause: str) -> Iterator[StoryStep]:
 
 
 def _rules(movement: Movement) -> Iterator[str]:
-    """Each rule that stood in the way with its reason and what it is for, and in one line why the others did not.
+    """Yield each rule that stood in the way, with its reason and purpose, and one line about the others.
 
-    Why an act is held is the reason of its whole movement, and stands before.
+    The reason why an act is held belongs to its whole movement and was shown before.
     """
     rules = movement.rules
     for rule in (one for one in rules if one.says != "pass"):
@@ -296,7 +296,7 @@ def _number(value: str | float) -> str:
 
 
 def _short(text: str, length: int = _QUOTED_CHARS) -> str:
-    """What others may have written, on one line and not too long."""
+    """Return text, which others may have written, on one line and shortened."""
     return shortened(clean(text), length)
 
 

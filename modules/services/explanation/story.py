@@ -1,6 +1,6 @@
-"""What happened to one post or by one act, as values: what reached it, what it thought, decided and did, and why.
+"""The story of one post or act, as values: what arrived, what the model considered, decided and did, and why.
 
-A question may name a link, an `at://` uri, or an act's id. The record keeps DIDs; people read handles.
+A question may name a link, an `at://` uri, or an act's id. The record stores DIDs; people read handles.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from modules.services.work import table as work
 
 
 def handle_of(connection: sqlite3.Connection, did: str) -> str:
-    """Return the newest handle that the home holds of an account, in one line; "" if it holds none.
+    """Return the newest handle of an account that the home knows, in one line; "" if none.
 
-    It is known from what the account wrote to us, else from a follow of ours.
+    It comes from what the account wrote to us, otherwise from a follow of ours.
     """
     talk = messages.talk_with(connection, did)
     follows = (one.body for one in store.by_target(connection, "follow", did))
@@ -50,26 +50,26 @@ def handle_of(connection: sqlite3.Connection, did: str) -> str:
     handle = next((one for one in seen if one and one != INVALID_HANDLE), "")
     if not handle:
         return ""
-    from common.text.untrusted import one_line  # noqa: PLC0415 - takes time to load, for `soul status` too
+    from common.text.untrusted import one_line  # noqa: PLC0415 - slow to load, and `soul status` needs this too
 
     return one_line(handle)
 
 
 def known_handles(connection: sqlite3.Connection, text: str) -> dict[str, str]:
-    """Return the handle by DID of each account that `text` names by its DID, as far as the home holds one."""
+    """Return the known handles, by DID, of the accounts that `text` names by DID."""
     return {did: handle for did in named_dids(text) if (handle := handle_of(connection, did))}
 
 
 def named(connection: sqlite3.Connection, text: str) -> str:
-    """Return `text` with `@handle` for each DID of which the home holds the handle."""
+    """Return `text` with `@handle` for each DID whose handle is known."""
     return with_handles(text, known_handles(connection, text))
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A post or message that reached it. `state` is pending, handled or dropped, `outcome` how it was handled.
+    """A post or message that arrived. `state` is pending, handled or dropped, `outcome` how it was handled.
 
-    `handled_with` is the later one of the same person in the same thread or conversation, with which it was handled.
+    `handled_with` is the later one of the same person in the same thread or conversation that was handled with it.
     """
 
     uri: str
@@ -87,7 +87,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of what the model was told: characters, and of a file the first digits of its SHA-256."""
+    """One part of a prompt: its characters, and of a file the first digits of its SHA-256."""
 
     name: str
     chars: int
@@ -96,7 +96,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool that the model asked for; `error` is what it was told where it was refused, `said` its own words."""
+    """A tool call of the model; `error` is what it was told if it was refused, `said` its own words."""
 
     tool: str
     said: str = ""
@@ -106,9 +106,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """One turn of the model. `usd` is None where no price is known; `failed` says why it came to nothing.
+    """One turn of the model. `usd` is None if no price is known; `failed` says why it had no result.
 
-    `provenance` is the least trusted of the words in it; `memories` are the ids of what was recalled for it;
+    `provenance` is the least trusted of the words in it; `memories` are the ids of the recalled memories;
     `unanswered_tokens` are counted for requests without an answer, which may have been billed.
     """
 
@@ -131,7 +131,7 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class StoryEntry:
-    """Something weighed (`kind` decision), that went wrong on the way (error), or that led to it (life)."""
+    """A journal entry: a decision (`kind` decision), a failure (error), or an event that led to it (life)."""
 
     at: str
     kind: str
@@ -143,7 +143,7 @@ class StoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class RuleSaid:
-    """The verdict of one admission rule: pass, hold or block; what it counted, and against what."""
+    """The verdict of one admission rule: pass, hold or block, with the counted value and the limit."""
 
     rule: str
     says: str
@@ -154,7 +154,7 @@ class RuleSaid:
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """One step of an act on its way; `words` are those that the owner gave it in this step, `before` those it had."""
+    """One step of an act on its way; `words` are the owner's new words in this step, `before` the old ones."""
 
     at: str
     state: str
@@ -167,11 +167,11 @@ class Movement:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """An act in public, in words (`what`), and every step it took.
+    """A public act, in words (`what`), and all its steps.
 
     `why` is the reason of its state, if it is blocked, held or failed.
-    Of one that is scheduled, or waits for its turn for longer than a minute, `leaves_at` is when it is expected to
-    leave, "" if nobody knows, and `waits_for` why not sooner. `stands` is its outcome in words.
+    If it is scheduled, or waits for its turn for longer than a minute, `leaves_at` is when it is expected to leave, ""
+    if unknown, and `waits_for` why not sooner. `stands` is its outcome in words.
     """
 
     id: str
@@ -192,7 +192,7 @@ class Act:
 
     @property
     def own_text(self) -> str:
-        """What it said before the owner gave it other words."""
+        """Its text before the owner changed it."""
         return next((one.before for one in self.movements if one.words), self.text)
 
 
@@ -201,16 +201,16 @@ class Story:
     """The whole story. Times are ISO-8601 UTC; each tuple is in time order.
 
     Attributes:
-        asked: what was asked, as it was resolved: a uri, or an act's id.
-        act_id: the act asked about; "" when the question is about somebody's post.
-        cause: what it began with: the uri of a post, the key of a task, or a word such as `expression` or `owner`.
+        asked: what was asked about, resolved: a uri, or an act's id.
+        act_id: the act asked about; "" if the question is about somebody's post.
+        cause: the beginning: the uri of a post, the key of a task, or a word such as `expression` or `owner`.
         trigger: that post, if it was one.
-        holding: what keeps that post waiting, as far as the SOUL as a whole is held back (a pause, the budget).
-        handles: by DID, of those whom a reason names so, as far as they are known.
-        coding: the steps of the code that was written for a task, under its latest claim.
-        since: how far back the journal reaches, when what was before is gone; "" if nothing is.
-        proposal: how the proposal to get better stands that the story is about; "" where it is about none.
-        rests_on: what was known when it began, a line each.
+        holding: what keeps that post waiting, if the SOUL as a whole is held back (a pause, the budget).
+        handles: by DID, of the accounts that a reason names by DID, if known.
+        coding: the coding steps of a task, under its latest claim.
+        since: where the journal begins, if earlier entries are gone; "" if none are.
+        proposal: the state of the proposal that the story is about; "" if it is about none.
+        rests_on: what the proposal rests on, one line each.
 
     """
 
@@ -251,10 +251,10 @@ _POST = "app.bsky.feed.post"
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What was said: the record `key` in `collection` of `who` (a handle or did), or the beginning of an act's id.
+    """The subject of a question: the record `key` in `collection` of `who` (handle or DID), or an act's id prefix.
 
     Or `link`, to an issue or a comment on GitHub, or `owner/repo#12`; `message`, the name of a direct message; or
-    `task`, the key of one.
+    `task`, the key of a task.
     """
 
     who: str = ""
@@ -268,9 +268,9 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is meant: an act of ours, or what was decided about by its name.
+    """The subject of a question: an act of ours, or something that was decided about, by its name.
 
-    That is somebody's record or direct message, a task of a plan, or an issue or pull request.
+    The latter is somebody's record or direct message, a task of a plan, or an issue or pull request.
     """
 
     intent: str = ""
@@ -278,7 +278,7 @@ class Subject:
 
 
 def understand(what: str) -> Named | None:
-    """What `what` names; None if it is nothing that one can ask about."""
+    """Return what `what` names, or None if one cannot ask about it."""
     said = what.strip().strip("<>\"'")
     if link := _LINK.match(said):
         return Named(_owner(link[1]), _POST, link[2])
@@ -294,9 +294,9 @@ def understand(what: str) -> Named | None:
 
 
 def find(connection: sqlite3.Connection, what: str) -> Subject | Unknown:
-    """The act or post that `what` means."""
+    """Return the act or post that `what` means."""
     named = understand(what)
-    # NOTE(self): a cause of one word, such as `expression`, is that of everything of its kind.
+    # NOTE(self): a cause of one word, such as `expression`, belongs to everything of its kind.
     is_known = rows.names(connection, what) or store.names(connection, what) or behind(connection, what)
     if named is None and is_known and (":" in what or what.startswith(OWN_SKILL)):
         return Subject(uri=what)
@@ -316,18 +316,18 @@ def find(connection: sqlite3.Connection, what: str) -> Subject | Unknown:
 
 
 def is_task(key: str) -> bool:
-    """Whether a cause is the key of a task of a plan."""
+    """Return whether a cause is the key of a task of a plan."""
     return bool(_TASK.fullmatch(key))
 
 
 def thread_of(cause: str) -> str:
-    """Return the issue or pull request that a cause is about, `owner/repo#12`; "" where it is about none."""
+    """Return the issue or pull request of a cause, `owner/repo#12`; "" if there is none."""
     found = _THREAD_CAUSE.fullmatch(cause)
     return (found["thread"] or found["pull"]) if found else ""
 
 
 def became_of(connection: sqlite3.Connection, url: str) -> list[str]:
-    """Return the causes of what became of an issue or pull request of ours: its merge, and rounds after a review."""
+    """Return the causes that followed from an issue or pull request of ours: its merge, and rounds after a review."""
     thread = _THREAD.search(url)
     if thread is None:
         return []
@@ -363,7 +363,7 @@ def _on_github(connection: sqlite3.Connection, link: str) -> Subject | Unknown:
     about = rows.names_about(connection, [*reviews, f"github:{key}/"]) if key else []
     acted = [one for one in about if store.names(connection, one)]
     reviewed = [one for one in acted if one.startswith(reviews)]
-    # NOTE(self): a look that came to nothing is mostly the newest, and tells nothing of what was done.
+    # NOTE(self): a look without a result is mostly the newest, and says nothing about what was done.
     meant = next(iter((*reviewed, *acted, *about)), "")
     return Subject(uri=meant) if meant else Unknown(f"{link} was made by no act that is known")
 
@@ -389,7 +389,7 @@ def _record(connection: sqlite3.Connection, named: Named) -> Subject | Unknown:
         if isinstance(known, Unknown):
             return known
         uri = known or uri
-    # NOTE(self): what has not left yet has no uri, but its record key is chosen already.
+    # NOTE(self): an act that has not left yet has no uri, but its record key is chosen already.
     ours = store.at_result(connection, uri) or store.unsent_with_key(connection, named.key)
     if ours:
         return Subject(intent=ours.id)
@@ -399,8 +399,8 @@ def _record(connection: sqlite3.Connection, named: Named) -> Subject | Unknown:
 
 
 def _by_handle(connection: sqlite3.Connection, named: Named) -> str | Unknown:
-    """The uri of the record whose owner is given by handle; "" if no such key was ever seen."""
-    # NOTE(self): a record key is unique enough to find a post by; whose it is decides only between several.
+    """Return the uri of the record whose owner is given by handle; "" if no such key was ever seen."""
+    # NOTE(self): a record key is unique enough to find a post; the handle only decides between several.
     tail = f"/{named.collection}/{named.key}"
     seen: dict[str, set[str]] = {uri: {""} for uri in store.uris_ending_in(connection, tail)}
     for uri, handle in (*received.with_key(connection, tail), *rows.with_key(connection, tail)):
@@ -428,7 +428,7 @@ _RECEIVED = ("at://", MESSAGES)
 
 
 def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
-    """The story of an act, of somebody's post, of a task, or of what was decided about a thread on GitHub."""
+    """Return the story of an act, of somebody's post, of a task, or of decisions about a thread on GitHub."""
     cause = subject.uri or _cause(connection, subject.intent)
     handled_with = _handled_with(connection, cause)
     made = asked.result_uri or "" if (asked := store.get(connection, subject.intent)) else ""
@@ -465,7 +465,7 @@ def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
 
 
 def _reasons(acts: Iterable[Intent], entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Why each act stands where it stands, and all that was given as a reason; none of it is anybody's post."""
+    """Yield the reasons of the acts' states and of all entries; none of them is text of a post."""
     yield from (act.error or "" for act in acts)
     for entry in entries:
         yield str(entry["reason"] or "")
@@ -479,7 +479,7 @@ def _cause(connection: sqlite3.Connection, intent_id: str) -> str:
 
 
 def _handled_with(connection: sqlite3.Connection, uri: str) -> str:
-    """Of several posts or messages by one person only the newest is handled: its name, if it is not this one."""
+    """Return the later post or message that was handled in place of this one, as only a person's newest is; or ""."""
     post = messages.named(connection, uri) if uri.startswith(MESSAGES) else received.get(connection, uri)
     if post is None or post.state == "pending" or rows.was_decided(connection, uri, finished=True):
         return ""
@@ -493,7 +493,7 @@ def _handled_with(connection: sqlite3.Connection, uri: str) -> str:
 
 
 def _entries(connection: sqlite3.Connection, posts: list[str], acts: list[Intent]) -> list[JournalRow]:
-    """All that was recorded of it, in order: by the posts, by the acts, and by the turns of acts with another cause."""
+    """Return all entries about it, in order: by the posts, by the acts, and by the turns of acts with another cause."""
     found = {row["id"]: row for row in rows.about(connection, posts, [act.id for act in acts])}
     for act in acts:
         if act.cause_id and not act.cause_id.startswith(_RECEIVED):
@@ -554,7 +554,7 @@ def _call(call: Mapping[str, Any]) -> Call:
 
 def _decided(entry: Mapping[str, Any]) -> StoryEntry:
     act = str(entry["data"].get("act", ""))
-    reason = "" if entry["data"].get("held") else entry["reason"]  # the act that is held tells it
+    reason = "" if entry["data"].get("held") else entry["reason"]  # the held act shows it
     return StoryEntry(entry["at"], entry["kind"], entry["loop"], entry["summary"], reason, act)
 
 
@@ -595,6 +595,6 @@ def _movement(entry: Mapping[str, Any]) -> Movement:
 
 
 def _as(kind: type[T], stored: Mapping[str, Any]) -> T:
-    """A value of `kind`, of what an older or newer version stored."""
+    """Return a value of `kind` from data that an older or newer version may have stored."""
     known = {field.name for field in dataclasses.fields(kind)}
     return kind(**{name: value for name, value in stored.items() if name in known})

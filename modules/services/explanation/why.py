@@ -1,6 +1,6 @@
-"""Why did it do that, or why not: the story of one post, one act, or one silence, told from the journal.
+"""The story of one post, one act, or one silence, told from the journal.
 
-Reads only, so it can be asked while the SOUL runs and when it does not. Nothing is looked up on the network.
+Only reads the database, so it can be asked whether the SOUL runs or not. Nothing is looked up on the network.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["Story", "as_json", "ending", "lines", "steps", "story_of", "tell", "
 
 
 def story_of(connection: sqlite3.Connection, what: str) -> Story:
-    """The story of what `what` names: a link to a post or thread, an `at://` uri, a task, an act's id, abridged.
+    """Return the story of `what`: a link to a post or thread, an `at://` uri, a task, or an act's id or its prefix.
 
-    Raises `SoulError` where there is none.
+    Raises `SoulError` if there is none.
     """
     found = find(connection, what)
     story = found if isinstance(found, Unknown) else gather(connection, found)
@@ -30,10 +30,10 @@ def story_of(connection: sqlite3.Connection, what: str) -> Story:
 
 
 def as_json(story: Story) -> dict[str, Any]:
-    """The story for programs: the fields of `Story`, with its title."""
+    """Return the story for programs: the fields of `Story`, with its title."""
     return {"title": title(story), **dataclasses.asdict(story)}
 
 
 async def tell(database: Database, what: str, timezone: str = "") -> list[str]:
-    """The story for the owner's terminal. Raises as `story_of`."""
+    """Return the lines of the story for the owner's terminal. Raises as `story_of`."""
     return lines(await database.run(lambda connection: story_of(connection, what)), timezone)

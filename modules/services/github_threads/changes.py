@@ -1,4 +1,4 @@
-"""What of a pull request is shown to whoever reviews it. Pure."""
+"""The changes of a pull request as its reviewer sees them. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from common.text.untrusted import legible
 
 MOST_FILES = 300
 MOST_CHARS = 200_000
-"""Of all changes together; where they are longer, each file gets a fair share."""
+"""The most characters of all changes together; longer ones are cut to a fair share for each file."""
 
 EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 """Git's name for a file without content."""
@@ -24,14 +24,14 @@ _HUNK = re.compile(r"@@ -\S+ \+(\d{1,9})(?:,\d{1,9})? @@")
 
 @dataclass(frozen=True, slots=True)
 class ShownChanges:
-    """The changes as a model reads them, hidden characters by their names.
+    """The changes as a model reads them, with the names of hidden characters.
 
     Attributes:
-        text: all of it.
+        text: the whole text.
         left_out: how many files are not shown in full.
-        invisible: for each file that is no prose, its path and the names of the invisible characters that were added.
-        imitations: for each file, its path and the names of the letters that were added and look like Latin ones.
-        secrets: the paths of the files whose added lines hold what looks like a secret, which no model is shown.
+        invisible: for each file that is not prose, its path and the names of the added invisible characters.
+        imitations: for each file that is not prose, its path and the names of added letters that look like Latin ones.
+        secrets: the paths of files with what looks like a secret in their added lines, which no model is shown.
 
     """
 
@@ -43,7 +43,7 @@ class ShownChanges:
 
     @property
     def hidden(self) -> str:
-        """All that was found of hidden characters, on one line; "" if nothing was."""
+        """All hidden characters that were found, on one line; "" if there are none."""
         return "; ".join((*self.invisible, *self.imitations))
 
 
@@ -60,7 +60,7 @@ def new_lines(patch: str) -> frozenset[int]:
 
 
 def of_github(file: PullFile) -> FileDiff:
-    """Return a file as GitHub tells of it, which leaves out the patch of one that is large or called binary."""
+    """Return a file from GitHub's data, which leaves out the patch of a large or binary file."""
     says_all = not file.additions + file.deletions and (file.status == "removed" or file.sha == EMPTY_BLOB)
     return FileDiff(
         path=file.path,
@@ -79,11 +79,11 @@ def changes_of(
     most_chars: int = MOST_CHARS,
     finds_secret: Callable[[str], bool] = lambda _: False,
 ) -> ShownChanges:
-    """Return what `files` change. A file whose added lines hold a secret counts as not shown in full.
+    """Return the changes of `files`. A file with a secret in its added lines counts as not shown in full.
 
     Args:
-        files: that differ.
-        count: how many files the pull request changes, where that may be more.
+        files: the files that differ.
+        count: how many files the pull request changes, if that may be more.
         most_chars: the most characters of patches to show.
         finds_secret: returns whether a text holds a secret.
 

@@ -1,7 +1,7 @@
 """The threads on GitHub that something led us to, as rows of work of the kind `thread`.
 
-A row is one source that leads to one thread. What leads there again, later than the row knows, lets it wait again.
-Nothing that anybody wrote is kept here, only where it stands.
+A row is one source that leads to one thread. News from the same source that is later than the row lets it wait again.
+No text that anybody wrote is stored here, only its address.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ THREAD = "thread"
 ThreadSource = Literal[
     "github_notification", "bluesky_url", "bluesky_url_owner", "workspace_pr_review", "workspace_issue"
 ]
-"""What led to a thread; of a `bluesky_url_owner` the owner wrote the post, a `workspace_issue` we found by looking."""
+"""The kinds of leads to a thread. The owner wrote the post of a `bluesky_url_owner`; we find a `workspace_issue`."""
 
 _RANKS = {"mention": 0, "assign": 0, "review_requested": 0}
-"""GitHub's words for somebody who calls us: such threads go before others."""
+"""GitHub's reasons for which somebody calls us; such threads go before others."""
 _ONE_SECOND_IS_OVER = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
 class NewThread:
-    """What leads to a thread.
+    """A lead to a thread: a notification, a post, or an issue that we found.
 
     Attributes:
         repo: `owner/name`.
         number: of the issue or pull request.
-        kind: which of both it is.
+        kind: which of the two it is.
         source: what led there.
-        at: when that was written, ISO-8601 UTC as the network told it.
-        reason: GitHub's word for why it told us, for example `mention`; "" if it did not.
-        notice: the id of GitHub's notification; "" if there is none.
-        uri: of the Bluesky post; "" if there is none.
+        at: when that was written, ISO-8601 UTC, from the network.
+        reason: GitHub's reason for its notification, for example `mention`; "" without one.
+        notice: the id of GitHub's notification; "" without one.
+        uri: of the Bluesky post; "" without one.
         line: the id of the comment that begins a talk about a line of a pull request; 0 for the thread itself.
 
     """
@@ -60,7 +60,7 @@ class NewThread:
 
     @property
     def place(self) -> Repo:
-        """The repository in which it stands."""
+        """Its repository."""
         owner, _, name = self.repo.partition("/")
         return Repo(owner, name)
 
@@ -71,31 +71,31 @@ class NewThread:
 
     @property
     def talk_key(self) -> str:
-        """`key`, and which talk about a line it is: `owner/name#7/line-12`."""
+        """The key with the talk about a line, if it is one: `owner/name#7/line-12`."""
         return f"{self.key}/line-{self.line}" if self.line else self.key
 
     def url_at(self, address: str) -> str:
-        """Return where people read it, on the service whose pages lie at `address`."""
+        """Return its web address, on the service whose pages begin with `address`."""
         return f"{address}/{self.repo}/{'pull' if self.kind == 'pull' else 'issues'}/{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingThread(NewThread):
-    """A thread that waits, and the name under which journal and outbox know what led there, this one time."""
+    """A waiting thread, and the name of its cause in journal and outbox for this one time."""
 
     cause_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadInbox:
-    """Lets threads wait, each for `jitter_s`, so that SOULs that are called together do not speak at once."""
+    """Lets threads wait, each for `jitter_s`, so that SOULs that are called together do not answer at once."""
 
     work: WorkTable
     clock: Clock
     jitter_s: float
 
     async def take_in(self, new: Iterable[NewThread]) -> int:
-        """Let these wait, but for those known to have led there at that time; return how many are new."""
+        """Let these wait, except those known to have led there at that time; return how many are new."""
         now = self.clock.now()
         return await self.work.add(*(self._row(one, now) for one in new))
 
@@ -115,16 +115,16 @@ class ThreadInbox:
 
 
 def _version(thread: NewThread, now: datetime) -> str:
-    """Return what tells later news of a thread from earlier ones.
+    """Return the version that distinguishes later news of a thread from earlier ones.
 
-    GitHub tells times in whole seconds. What was taken in within two seconds of its time is looked at once more after
-    these, as something else may have been written in the same second.
+    GitHub's times are in whole seconds. A thread that was stored within two seconds of its time is examined once more
+    after these, as something else may have been written in the same second.
     """
     return thread.at if now < parse_iso(thread.at) + _ONE_SECOND_IS_OVER else f"{thread.at}."
 
 
 def thread_of(item: WorkItem) -> WaitingThread:
-    """Return the thread that a row is about."""
+    """Return the thread of a row."""
     return WaitingThread(**item.payload, cause_id=item.cause_id)
 
 

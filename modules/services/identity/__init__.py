@@ -1,1 +1,1 @@
-"""Who the SOUL is: its account, SELF.md, and the one way in which SELF.md changes."""
+"""The SOUL's identity: its account, SELF.md, and the only code that changes SELF.md."""

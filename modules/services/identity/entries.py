@@ -1,4 +1,4 @@
-"""How the journal tells what became of SELF.md, or of another document that the SOUL may change."""
+"""The journal entries about SELF.md and other documents that the SOUL may change."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ def _loop(document: str) -> str:
 
 
 def _skill(document: str) -> str | None:
-    """Return by what name the story of a skill is asked for; None for any other document."""
+    """Return the name under which the story of a skill is found; None for any other document."""
     return document if document.startswith(OWN_SKILL) else None
 
 
 def see_held(document: str) -> str:
-    """Return the command that shows the change of a document that waits."""
+    """Return the command that shows the waiting change of a document."""
     return f"soul drafts show {document}"
 
 
 def waiting_line(document: str) -> str:
-    """Return the line on a change of a document that waits for the owner's approval."""
+    """Return the line about a change of a document that waits for the owner's approval."""
     what = f"The skill {document.removeprefix(OWN_SKILL)}" if _skill(document) else f"A change of {document}"
     return f"{what} waits for your approval: {see_held(document)}"
 
 
 def told(document: str, proposed: ProposedSelf, change: SelfEdit) -> Entry:
-    """Return how the journal tells what became of a proposed document."""
+    """Return the journal entry about the result of a proposed change."""
     match change.status:
         case "changed":
             summary = "; ".join([f"{document} changed", *what_moved(change)])
@@ -55,20 +55,20 @@ def told(document: str, proposed: ProposedSelf, change: SelfEdit) -> Entry:
 
 
 def unreadable(document: str, notice: str) -> Entry:
-    """The change that waited for the owner was set aside."""
+    """Return the entry about a waiting change that could not be read and was set aside."""
     return Entry(
         "error", _loop(document), f"A change of {document} that waited for you cannot be shown: {notice}", line="error"
     )
 
 
 def what_moved(change: SelfEdit) -> list[str]:
-    """What a change did besides, in a few words each."""
+    """Return the side effects of a change, in a few words each."""
     moved = [f"{name} appeared" for name in change.appeared] + [f"{name} is gone" for name in change.vanished]
     return [*moved, f"what was written by hand is kept as {change.by_hand}"] if change.by_hand else moved
 
 
 def rejected(document: str, held: HeldEdit, why: str) -> Entry:
-    """Return how the journal tells of the owner's no, and their reason."""
+    """Return the journal entry about the owner's rejection and its reason."""
     return Entry(
         "decision",
         _loop(document),
@@ -82,7 +82,7 @@ def rejected(document: str, held: HeldEdit, why: str) -> Entry:
 
 
 def given_up(document: str, reason: str) -> Entry:
-    """The change that waited for the owner could not be shown without naming somebody who is forgotten."""
+    """Return the entry about a waiting change that could not be shown without naming a forgotten person."""
     return Entry(
         "decision",
         _loop(document),
@@ -94,6 +94,6 @@ def given_up(document: str, reason: str) -> Entry:
 
 
 def found(document: str, version: Version) -> Entry:
-    """A document is not what the history knew."""
+    """Return the entry about a document that differs from the newest version in the history."""
     summary = f"{document}, {version.reason}, is kept in the history"
     return Entry("life", _loop(document), summary, "refl", data={"version": version.name, "sha256": version.sha256})

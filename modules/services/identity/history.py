@@ -1,11 +1,11 @@
-"""What SELF.md was, version by version, in `.memory/self-history/`: `<time>.md` is the text, `<time>.json` tells of it.
+"""The versions of SELF.md in `.memory/self-history/`: `<time>.md` is the text, `<time>.json` describes it.
 
-GOALS.md and HEARTBEAT.md of the workspace are kept alike, in `goals-history` and `heartbeat-history`, and each skill of
-the SOUL's own, in `skill-NAME-history`.
+GOALS.md and HEARTBEAT.md of the workspace are kept in the same way, in `goals-history` and `heartbeat-history`, and
+each of the SOUL's own skills in `skill-NAME-history`.
 
-A new version is laid beside as `<time>.next` before SELF.md changes, and takes its name after; so whatever a crash
-leaves behind, the next to come knows whether it came to be. The one change that waits for the owner lies in
-`.memory/self-held.json`. Nothing is held in memory, and nobody is here beside another: see `alone`.
+A new version is written as `<time>.next` before SELF.md changes and renamed afterwards, so that after a crash the next
+user of the history knows whether the change took effect. The one change that waits for the owner is in
+`.memory/self-held.json`. Nothing is held in memory, and one user at a time has access: see `alone`.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _TOLD = ("at", "by", "reason", "sha256")
 
 
 class SelfHistory:
-    """The versions of one document, of `DOCUMENTS` or a skill of its own; to be used inside `alone` only.
+    """The versions of one document (one of `DOCUMENTS` or an own skill); to be used inside `alone` only.
 
     Attributes:
-        amiss: a line for the owner, once the change that waits could not be read and was set aside.
+        amiss: a line for the owner after the waiting change could not be read and was set aside.
 
     """
 
@@ -69,16 +69,16 @@ class SelfHistory:
 
     @property
     def is_kept(self) -> bool:
-        """Return whether there is a history: of SELF.md always, of another from its first change by the SOUL on."""
+        """Whether there is a history: always for SELF.md, for other documents since their first change by the SOUL."""
         return self._folder.exists()
 
     @contextmanager
     def alone(self) -> Iterator[Self]:
-        """Keep everybody else out, of this process or another, and find everything in order.
+        """Lock out all other users, in this process or another, and repair what a crash left.
 
         Raises:
             StorageError: the disk refuses.
-            Transient: somebody else is in there for too long.
+            Transient: another user holds the lock for too long.
 
         """
         try:
@@ -95,7 +95,7 @@ class SelfHistory:
             os.close(handle)
 
     def current(self) -> bytes:
-        """SELF.md as it lies there; empty if there is none. Raises `StorageError`."""
+        """Return the text of the document; empty if there is none. Raises `StorageError`."""
         try:
             return read_bounded(self._document, SELF_MAX_BYTES)
         except FileNotFoundError:
@@ -109,7 +109,7 @@ class SelfHistory:
             ) from error
 
     def notice(self, now: datetime) -> Version | None:
-        """Keep SELF.md as a version if it is none yet, since somebody wrote it by hand; the version, if it was new."""
+        """Keep the document as a version if it was edited by hand; return the new version, or None."""
         current, newest = self.current(), self.newest()
         if not current or (newest is not None and newest.sha256 == sha256(current)):
             return None
@@ -120,7 +120,7 @@ class SelfHistory:
         return version
 
     def replace(self, content: bytes, now: datetime, *, by: str, reason: str, cites: tuple[str, ...]) -> Version:
-        """Make `content` SELF.md and the newest version. What SELF.md was must be a version already: see `notice`."""
+        """Make `content` the document and its newest version. The old text must be a version already: see `notice`."""
         version = self._tell(content, now, by=by, reason=reason, cites=cites)
         write_atomic(self._staged(version.name), content, mode=_PRIVATE)
         write_atomic(self._document, content, mode=0o644)
@@ -137,7 +137,7 @@ class SelfHistory:
                 self._told(name).unlink(missing_ok=True)
 
     def forget(self, holds: Callable[[str], bool]) -> int:
-        """Delete each version whose text holds somebody, and what others cite of them; return how many changed."""
+        """Delete versions whose text names a person, and remove the person from citations; return how many changed."""
         changed = 0
         with self.alone():
             for name in self._names():
@@ -160,16 +160,16 @@ class SelfHistory:
         return changed
 
     def versions(self) -> list[Version]:
-        """All that are kept, newest first."""
+        """Return all versions, newest first."""
         return [self._version(name) for name in self._names()]
 
     def newest(self) -> Version | None:
-        """What SELF.md was when it was last looked at."""
+        """Return the newest version, or None."""
         names = self._names()
         return self._version(names[0]) if names else None
 
     def find(self, name: str) -> Version | None:
-        """The version of that name, or of the one name that begins so."""
+        """Return the version with that name or unique beginning of a name, or None."""
         matches = [own for own in self._names() if own.startswith(name)]
         return self._version(matches[0]) if name and len(matches) == 1 else None
 
@@ -181,7 +181,7 @@ class SelfHistory:
             raise storage_error(self._text(version.name), error) from error
 
     def taken_back(self) -> frozenset[str]:
-        """Return the lines that the owner took out of SELF.md with changes of their own, and that are still out."""
+        """Return the lines that the owner removed from the document and that are still absent."""
         versions = self.versions()[: LOOKED_BACK + 1]
         lines = [frozenset(self.read(one).decode(errors="replace").splitlines()) for one in versions]
         steps = zip(versions, lines, lines[1:], strict=False)
@@ -189,7 +189,7 @@ class SelfHistory:
         return frozenset(line for line in gone - (lines[0] if lines else frozenset()) if line.strip())
 
     def held(self) -> HeldEdit | None:
-        """The change that waits for the owner, as one of today's text; as it was where it does not fit that."""
+        """Return the waiting change, rebased on today's text; unchanged if it does not apply to it."""
         held, today = self._stored(), self.current()
         if held is None or not self.is_stale(held):
             return held
@@ -198,7 +198,7 @@ class SelfHistory:
         return held if text is None else replace(held, content=text, base=sha256(today))
 
     def is_stale(self, held: HeldEdit) -> bool:
-        """Return whether a change is none of today's text."""
+        """Return whether a change was not made from today's text."""
         return bool(held.base) and held.base != sha256(self.current())
 
     def _stored(self) -> HeldEdit | None:
@@ -207,28 +207,28 @@ class SelfHistory:
         return HeldEdit(**{**loaded.data, "cites": tuple(loaded.data["cites"])}) if loaded.data else None
 
     def show_held(self) -> HeldEdit | None:
-        """Return the change that waits for the owner, who sees it now. Raises `StorageError`."""
+        """Return the waiting change and mark it as seen by the owner. Raises `StorageError`."""
         held = self.held()
         if held and not held.is_seen:
             self.hold(replace(held, is_seen=True))
         return replace(held, why=f"{held.why}{STALE}") if held and self.is_stale(held) else held
 
     def hold(self, held: HeldEdit) -> None:
-        """Let this change wait, and no other. Raises `StorageError`."""
+        """Store the change that waits for the owner, in place of any other. Raises `StorageError`."""
         save_state(self.held_file, asdict(held))
 
     def drop_held(self) -> None:
-        """Drop the change that waits for the owner's approval."""
+        """Delete the change that waits for the owner's approval."""
         self.held_file.unlink(missing_ok=True)
 
     def reject(self, held: HeldEdit, reason: str, now: datetime) -> None:
-        """Drop the change that waits, and keep that the owner did, of the last ones only. Raises `OSError`."""
+        """Delete the waiting change and record its rejection; only the last ones are kept. Raises `OSError`."""
         rejected = Version("", iso(now), "owner", reason, held.cites, sha256(held.content.encode()))
         self._keep_rejected([*self.rejected(), rejected])
         self.drop_held()
 
     def rejected(self) -> list[Version]:
-        """Return what the owner rejected last and why, newest last; the texts are not kept."""
+        """Return the last rejections and their reasons, newest last; the texts are not kept."""
         file = self._folder / _REJECTED
         told = [json_object(line) for line in split_lines(file.read_bytes())] if file.exists() else []
         return [_version_of("", one) for one in told if _is_told(one)]
@@ -238,7 +238,7 @@ class SelfHistory:
         write_atomic(self._folder / _REJECTED, lines, mode=_PRIVATE)
 
     def _settle(self) -> None:
-        """Finish what a crash cut short: a version that SELF.md had become is kept, one that never came to be goes."""
+        """Finish what a crash interrupted: keep a staged version that took effect, delete one that did not."""
         for staged in self._folder.glob("*.next"):
             newest, now = self.newest(), self.current()
             if not now or (newest is not None and newest.sha256 == sha256(now)):
@@ -272,7 +272,7 @@ class SelfHistory:
             self._told(name).unlink(missing_ok=True)
 
     def _free_name(self, now: datetime) -> str:
-        """Named by the time, and later than every other, whatever was done to the clock."""
+        """Return a name for the time `now` that is later than all others, even if the clock was set back."""
         name = _name(now)
         taken = self._names()
         if taken and name <= taken[0]:
@@ -293,11 +293,11 @@ class SelfHistory:
             told = None
         if _is_told(told):
             return _version_of(name, told)
-        # NOTE(self): its story was lost or meddled with; its text is still worth keeping.
+        # NOTE(self): its description was lost or edited; its text is still worth keeping.
         return Version(name, "", "hand", "nothing is known about it", (), self._digest(name))
 
     def _digest(self, name: str) -> str:
-        """Of its text; "" if that cannot be read."""
+        """Return the hash of its text; "" if that cannot be read."""
         try:
             return sha256(read_bounded(self._text(name), SELF_MAX_BYTES))
         except OSError:
@@ -314,18 +314,18 @@ class SelfHistory:
 
 
 def path_of(home: Home, document: str) -> Path:
-    """Return where a document lies."""
+    """Return the path of a document."""
     inside = f"{document}/{SKILL_FILE}" if document.startswith(OWN_SKILL) else document
     return home.self_md if document == SELF else home.workspace / inside
 
 
 def kept_documents(home: Home) -> list[str]:
-    """Return the documents of a home that the SOUL changed, and SELF.md."""
+    """Return SELF.md and the documents of a home that the SOUL has changed."""
     return [name for name in _documents(home) if name == SELF or SelfHistory(home, name).is_kept]
 
 
 def came_of(home: Home, document: str, cite: str) -> tuple[Literal["held", "changed", "rejected", ""], str]:
-    """Return what became of the change of a document that cites this, and why the owner rejected it; "" for none."""
+    """Return the state of the change that cites this, and the owner's reason for a rejection; "" for none."""
     with SelfHistory(home, document).alone() as history:
         held, versions, rejected = history.held(), history.versions(), history.rejected()
     if held and cite in held.cites:
@@ -337,13 +337,13 @@ def came_of(home: Home, document: str, cite: str) -> tuple[Literal["held", "chan
 
 
 def skill_citing(home: Home, cite: str) -> str:
-    """Return the name of the skill of its own of which a change cites this, whatever became of it; "" for none."""
+    """Return the name of an own skill with a change that cites this, whatever its state; "" for none."""
     skills = (one for one in _documents(home) if one.startswith(OWN_SKILL) and came_of(home, one, cite)[0])
     return next(skills, "").removeprefix(OWN_SKILL)
 
 
 def rejected_edits(home: Home) -> list[dict[str, str]]:
-    """Return what the owner rejected, newest last: of which `document`, when (`at`) and the `reason`."""
+    """Return the owner's rejections, newest last: the `document`, the time (`at`) and the `reason`."""
     found: list[dict[str, str]] = []
     for document in kept_documents(home):
         with SelfHistory(home, document).alone() as history:
@@ -352,16 +352,16 @@ def rejected_edits(home: Home) -> list[dict[str, str]]:
 
 
 def held_documents(home: Home) -> dict[str, str]:
-    """Return the documents of a home of which a change waits for the owner's approval, each with when it came.
+    """Return the documents with a change that waits for the owner's approval, each with its time.
 
-    "" stands for when where the change cannot be read.
+    The time is "" if the change cannot be read.
     """
     files = {name: SelfHistory(home, name).held_file for name in _documents(home)}
     return {name: _came(file) for name, file in files.items() if file.exists()}
 
 
 def held_skills(home: Home) -> dict[str, str]:
-    """Return what each skill is for that waits for the owner's approval. Raises `StorageError`."""
+    """Return the purpose of each skill that waits for the owner's approval. Raises `StorageError`."""
     found = {name: SelfHistory(home, name).held() for name in held_documents(home) if name.startswith(OWN_SKILL)}
     return {name.removeprefix(OWN_SKILL): held.reason for name, held in found.items() if held}
 
@@ -374,7 +374,7 @@ def _came(held_file: Path) -> str:
 
 
 def _documents(home: Home) -> tuple[str, ...]:
-    """Return the names of all that have, or may have, a history."""
+    """Return the names of all documents that have or may have a history."""
     skills = (
         found[1] for path in sorted(home.memory.glob("skill-*-history")) if (found := _SKILL.fullmatch(path.name))
     )
@@ -408,7 +408,7 @@ def _version_of(name: str, told: Json) -> Version:
 
 
 def _is_told(told: object) -> TypeGuard[Json]:
-    """Whether it is what `_tell` writes: the story of a version."""
+    """Return whether a value has the form that `_tell` writes."""
     return (
         isinstance(told, dict)
         and all(isinstance(told.get(key), str) for key in _TOLD)
@@ -419,7 +419,7 @@ def _is_told(told: object) -> TypeGuard[Json]:
 
 
 def _is_utf8(text: str) -> bool:
-    """Whether it can be written: half a surrogate pair cannot."""
+    """Return whether a text can be encoded; half a surrogate pair cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

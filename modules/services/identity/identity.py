@@ -1,4 +1,4 @@
-"""What SELF.md says of the SOUL, by its headings."""
+"""Reads SELF.md by its headings."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _FIRST_PERSON = re.compile(rf"\bI'm\s+[*_`\"]*({_WORD})")
 
 @dataclass(frozen=True, slots=True)
 class SelfExtract:
-    """SELF.md by its parts; empty where it is silent.
+    """The parts of SELF.md; absent parts are empty.
 
     `others` are the headings of sections that only the model reads; `warnings` tell the owner what could not be read.
     """
@@ -104,7 +104,7 @@ class SelfExtract:
 
 @dataclass(frozen=True, slots=True)
 class SelfRichness:
-    """How much of a self is written down, 0 to 100. `suggestions` name the parts to grow, missing ones first."""
+    """The completeness of SELF.md, 0 to 100. `suggestions` name the parts to extend, missing ones first."""
 
     score: int
     suggestions: tuple[Part, ...]
@@ -112,7 +112,7 @@ class SelfRichness:
 
 @lru_cache(maxsize=4)
 def extract_from_self(content: str) -> SelfExtract:
-    """Read a whole SELF.md; what each turn asks for again is kept."""
+    """Read a whole SELF.md; results are cached, as each turn asks again."""
     title, opening, sections = _split(_filled(straighten(content)).lstrip("\ufeff"))
     found = _first_of_each(sections)
     raw = {key: body for key, aliases in _ALIASES.items() if (body := _find(found, aliases))}
@@ -146,7 +146,7 @@ def extract_from_self(content: str) -> SelfExtract:
 
 
 def self_lines(me: SelfExtract) -> Mapping[str, tuple[str, ...]]:
-    """The lines of each part of SELF.md that is made of lines."""
+    """Return the lines of each part of SELF.md that consists of lines."""
     return {
         "values": me.values,
         "questions": me.questions,
@@ -159,7 +159,7 @@ def self_lines(me: SelfExtract) -> Mapping[str, tuple[str, ...]]:
 
 
 def extract_display_name(self_md: str, fallback: str = "Agent", agent_name: str = "") -> str:
-    """The name to show: `agent_name` if SELF.md is titled so, else "I'm NAME", else the title, else `fallback`."""
+    """Return the name to show: `agent_name` if it is the title of SELF.md, else "I'm NAME", the title or `fallback`."""
     text = _filled(straighten(self_md), agent_name).lstrip("\ufeff")
     title = _TITLE_PREFIX.sub("", _split(text)[0], count=1).strip()
     if agent_name and title.casefold() == agent_name.casefold():
@@ -169,19 +169,19 @@ def extract_display_name(self_md: str, fallback: str = "Agent", agent_name: str 
 
 
 def _filled(text: str, agent_name: str = "") -> str:
-    """`text` with what a template left open: the name where it is known, else nothing."""
+    """Return `text` with the placeholders of a template replaced by the name if it is known, else by nothing."""
     return _LEFT_OPEN.sub(lambda found: "" if found[1] else agent_name, text)
 
 
 def assess_self_richness(extract: SelfExtract) -> SelfRichness:
-    """How much there is to speak from."""
+    """Return how complete SELF.md is, and which parts to extend."""
     missing = tuple(part for part in _WEIGHTS if not getattr(extract, part))
     thin: tuple[Part, ...] = ("values",) if 0 < len(extract.values) < _FEW_VALUES else ()
     return SelfRichness(sum(_WEIGHTS.values()) - sum(_WEIGHTS[part] for part in missing), missing + thin)
 
 
 def _split(content: str) -> tuple[str, list[str], list[tuple[str, str]]]:
-    """The H1, the lines right under it, and the H2 sections as (heading, body)."""
+    """Return the H1, the lines right below it, and the H2 sections as (heading, body)."""
     title, opening = "", list[str]()
     sections: list[tuple[str, list[str]]] = []
     in_opening = False
@@ -214,9 +214,9 @@ def _without_closing_marks(heading: Heading) -> str:
 
 
 def _first_of_each(sections: list[tuple[str, str]]) -> dict[str, str]:
-    """The body of the first section whose heading begins with an alias, by alias.
+    """Return, by alias, the body of the first section whose heading begins with it.
 
-    Each heading is compared once with all that is still sought, so a document of headings alone costs little.
+    Each heading is compared once with all aliases still sought, so that a document of headings alone costs little.
     """
     found: dict[str, str] = {}
     sought = {alias: _begins_with(alias) for aliases in _ALIASES.values() for alias in aliases}
@@ -254,7 +254,7 @@ def _bullets(section: str) -> Iterator[str]:
 
 
 def _cells(section: str) -> Iterator[str]:
-    """The first cell of each table row that says something; a cell that is only a date gives way to the next."""
+    """Yield the first cell with text of each table row; a cell that holds only a date is skipped."""
     rows = [row for line in section.splitlines() if (row := line.strip()).startswith("|")]
     for index, row in enumerate(rows):
         following = rows[index + 1] if index + 1 < len(rows) else ""
@@ -271,7 +271,7 @@ def _is_separator(row: str) -> bool:
 
 
 class Identity:
-    """Reads SELF.md afresh each time, since it changes."""
+    """Reads SELF.md again for each call, as it changes."""
 
     def __init__(self, *, home: Home, agent_name: str) -> None:
         self._home = home
@@ -282,9 +282,9 @@ class Identity:
         return extract_display_name(read_self(self._home), fallback="Agent", agent_name=self._agent_name)
 
     def text(self) -> str:
-        """SELF.md as it stands; "" when it cannot be read."""
+        """Return SELF.md; "" if it cannot be read."""
         return read_self(self._home)
 
     def extract(self) -> SelfExtract:
-        """What SELF.md says, by its headings."""
+        """Return the parts of SELF.md."""
         return extract_from_self(read_self(self._home))

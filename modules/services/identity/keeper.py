@@ -1,8 +1,8 @@
-"""The keeper of SELF.md: every change comes through here, leaves the earlier text in the history, and says why.
+"""Makes every change of SELF.md: keeps the earlier text in the history and records the reason.
 
-What survives a crash: SELF.md whole, as it was or as it became; each version with its reason (`history`); the change
-that waits for the owner (`.memory/self-held.json`). One change waits at a time, the newest, or that which the owner
-looked at: what they looked at is what they approve.
+After a crash SELF.md is complete, in its old or new form; each version has its reason (`history`); and the change that
+waits for the owner is in `.memory/self-held.json`. One change waits at a time: the newest, or the one that the owner
+has seen, as they approve what they have seen.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OPERATIONAL = "it would change how the SOUL is run"
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """A text without what names somebody, and why the owner must see that first ("" if they need not)."""
+    """A text without the parts that name a person, and why the owner must see it first ("" if they need not)."""
 
     text: str
     hold: str = ""
@@ -46,7 +46,7 @@ class Without:
 
 @dataclass(frozen=True, slots=True)
 class _LineBlock:
-    """Lines that can only go together, the last not included, and whether nothing else rests on them."""
+    """Lines that must be removed together, `end` excluded, and whether nothing else depends on them."""
 
     begin: int
     end: int
@@ -54,12 +54,12 @@ class _LineBlock:
 
 
 def without(text: str, names: Names, is_certain: Names) -> Without | None:
-    """Return `text` without what names somebody; None where no part can be taken out of it so that nothing does.
+    """Return `text` without the parts that name a person; None if no such text is left.
 
     Args:
-        text: all of SELF.md.
-        names: whether a text may name them.
-        is_certain: whether it names them, and can mean nobody and nothing else.
+        text: the whole document.
+        names: returns whether a text may name the person.
+        is_certain: returns whether a text names the person and cannot mean anybody or anything else.
 
     """
     lines = text.splitlines()
@@ -85,12 +85,12 @@ def without(text: str, names: Names, is_certain: Names) -> Without | None:
 
 
 def lines_lost(old: str, new: str) -> frozenset[str]:
-    """Return the lines of `old` that stand nowhere in `new`."""
+    """Return the lines of `old` that are missing from `new`."""
     return frozenset(filter(str.strip, old.splitlines())) - frozenset(new.splitlines())
 
 
 def names_anywhere(text: str, names: Names) -> bool:
-    """Return whether a text names somebody, also over the end of a line."""
+    """Return whether a text names the person, even across line ends."""
     return names(text) or names(" ".join(text.split()))
 
 
@@ -112,7 +112,7 @@ def _block_at(lines: Sequence[str], place: int, page: Outline) -> _LineBlock:
 
 
 def _run(place: int, belongs: Callable[[int], bool], count: int) -> tuple[int, int]:
-    """Return where the lines around `place` that belong together begin, and where they end."""
+    """Return the beginning and the end of the run of lines around `place` that belong together."""
     begin, end = place, place + 1
     while begin > 0 and belongs(begin - 1):
         begin -= 1
@@ -144,19 +144,19 @@ def _indent(line: str) -> int:
 T = TypeVar("T")
 
 _FORGOTTEN = "forgotten"
-"""What a change cites that only takes somebody out who is forgotten."""
+"""The citation of a change that only removes a forgotten person."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelfChanged(Event):
-    """A change of SELF.md took effect."""
+    """Published when a change of SELF.md took effect."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SelfKeeper:
-    """Changes SELF.md, keeps what it was, holds what the owner must see first, and publishes `SelfChanged`.
+    """Changes SELF.md, keeps its versions, holds changes that the owner must see first, and publishes `SelfChanged`.
 
-    With another `document` it does so for that, and publishes nothing.
+    With another `document` it changes that one and publishes nothing.
     """
 
     home: Home
@@ -175,13 +175,13 @@ class SelfKeeper:
         return replace(self, document=document)
 
     async def wake(self) -> None:
-        """At start: finish what a crash cut short, and keep what was written by hand. Raises `StorageError`.
+        """At start, finish what a crash interrupted and keep edits by hand as a version. Raises `StorageError`.
 
-        A change that waited and cannot be read any more is told.
+        The owner is told if a waiting change cannot be read any more.
         """
         held = await self._alone(self._history.held)
         if held is not None and held.erases:
-            # NOTE(self): what waits to be erased is not copied meanwhile.
+            # NOTE(self): text that waits to be erased is not copied meanwhile.
             return
         found = await self._alone(lambda: self._history.notice(self.clock.now()))
         if found is not None:
@@ -200,19 +200,19 @@ class SelfKeeper:
         drops: Sequence[str] | None = None,
         is_own: bool = False,
     ) -> SelfEdit:
-        """Make `content` the whole of SELF.md, or hold it for the owner, or refuse it; never raises for policy.
+        """Make `content` the whole document, hold it for the owner, or refuse it; never raises for policy.
 
         Args:
-            content: all of the new text, or of the one section.
-            reason: why, in words; needed.
-            by: who wants it. What the owner does is never held.
-            cites: what it grew from.
-            hold: why it must wait for the owner's approval, whatever it says.
-            unasked: nobody asked for it, so that a change of limits or of who is invited waits for approval, too, and
-                what the owner rejected is refused.
+            content: the whole new text, or that of one section.
+            reason: why, in words; required.
+            by: who wants it. Changes by the owner are never held.
+            cites: its sources.
+            hold: why it must wait for the owner's approval in any case.
+            unasked: nobody asked for it; then a change of limits or invitations also waits for approval, and a change
+                that the owner rejected is refused.
             section: the heading of the one section that changes; "" for the whole.
-            drops: headings of sections that may go, where any other that `content` lacks is put back; None: any may go.
-            is_own: no words but the SOUL's and its owner's are behind it.
+            drops: headings of sections that may go; any other that `content` lacks is put back. None: any may go.
+            is_own: only words of the SOUL and its owner are behind it.
 
         Raises:
             StorageError: the disk is full or refuses; SELF.md is then as it was.
@@ -228,14 +228,14 @@ class SelfKeeper:
         return await self._tell(proposed, await self._alone(admit))
 
     async def forget(self, names: Names, is_certain: Names, *, reason: str) -> SelfEdit:
-        """Take what names somebody out of SELF.md and of the change that waits; who it is is not told.
+        """Remove a person's name from SELF.md and from the waiting change; the journal does not tell who it is.
 
-        What cannot go without the owner waits for their approval, alone or with the change that waited. Versions from
-        before are not touched here.
+        What cannot be removed without the owner waits for their approval, alone or with the change that waited. Earlier
+        versions are not changed here.
 
         Args:
-            names: whether a text may name them.
-            is_certain: whether it names them, and can mean nobody and nothing else.
+            names: returns whether a text may name the person.
+            is_certain: returns whether a text names the person and cannot mean anybody or anything else.
             reason: why, in words.
 
         Raises:
@@ -254,7 +254,7 @@ class SelfKeeper:
         return await self._tell(proposed, change)
 
     async def approve(self, came: str | None = None) -> SelfEdit | None:
-        """Apply the change that waits for approval; None if none does. Raises as `change`, and as `_meant`."""
+        """Apply the waiting change; return None if there is none. Raises as `change`, and as `_meant`."""
 
         def apply() -> tuple[ProposedSelf, SelfEdit] | None:
             held = self._meant(came, is_yes=True)
@@ -273,7 +273,7 @@ class SelfKeeper:
         return await self._tell(*applied) if applied else None
 
     async def reject(self, came: str | None = None, reason: str = "") -> HeldEdit | None:
-        """Give up the change that waits, for the owner's reason; None if none did. Raises as `_meant`."""
+        """Drop the waiting change for the owner's reason; return it, or None. Raises as `_meant`."""
         reason = one_line(self.redactor.text(reason), _REASON_CHARS)
 
         def drop() -> HeldEdit | None:
@@ -290,7 +290,7 @@ class SelfKeeper:
         return held
 
     def _meant(self, came: str | None, *, is_yes: bool) -> HeldEdit | None:
-        """Return the change that waits; None for `came` is any. Raises `NotWaiting` if the owner did not see it."""
+        """Return the waiting change; `came` None is any. Raises `NotWaiting` if the owner did not see it."""
         held = self._history.held()
         if held and (held.at != came if came else is_yes and came is not None and not held.is_seen):
             remedy = f"`{entries.see_held(self.document)}` (or /drafts {self.document}) shows it; then decide."
@@ -298,7 +298,7 @@ class SelfKeeper:
         return held
 
     async def roll_back(self, version: Version) -> SelfEdit:
-        """Make SELF.md what it was: a change like any other, by the owner. Raises as `change`."""
+        """Restore an earlier version as a change by the owner. Raises as `change`."""
         content = (await self._alone(lambda: self._history.read(version))).decode(errors="surrogateescape")
         return await self.change(content, reason=f"back to {version.name}", by="owner")
 
@@ -338,7 +338,7 @@ class SelfKeeper:
         return SelfEdit("changed", proposed.reason, version.name, appeared, vanished, by_hand.name if by_hand else "")
 
     def _hold_reason(self, before: str, proposed: ProposedSelf) -> str:
-        """Return why it needs approval, or "": too much would go, or what the owner took out would come back."""
+        """Return why it needs approval, or "": it loses too much, or restores what the owner removed."""
         added = frozenset(proposed.content.splitlines()) - frozenset(before.splitlines())
         if not proposed.erases and added & self._history.taken_back():
             return "it writes again what the owner took out"
@@ -364,7 +364,7 @@ class SelfKeeper:
         return SelfEdit("held", why)
 
     def _forget_in_held(self, names: Names, is_certain: Names, reason: str) -> bool:
-        """Take what names somebody out of the change that waits; return whether it had to be given up."""
+        """Remove the person from the waiting change; return whether it had to be dropped."""
         held = self._history.held()
         if held is None or not any(map(names, (held.content, held.reason, *held.cites))):
             return False
@@ -405,7 +405,7 @@ class SelfKeeper:
         return change
 
     async def _alone(self, work: Callable[[], T]) -> T:
-        """Run `work` in a worker thread, alone with the history; tell what it found unreadable."""
+        """Run `work` in a worker thread with the history locked; report a waiting change that cannot be read."""
 
         def run() -> T:
             with self._history.alone():

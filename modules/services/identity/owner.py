@@ -1,4 +1,4 @@
-"""Who the owner is, and which accounts are the SOUL's own, as the settings say."""
+"""The owner's and the SOUL's own accounts, as set in the settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from common.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """Who answers: its account, its name on GitHub ("" if it has none), its owner, and the time zone of its day."""
+    """The SOUL's account, its name on GitHub ("" if it has none), its owner, and the time zone of its day."""
 
     agent_name: str
     bluesky_username: str
@@ -20,7 +20,7 @@ class Me:
 
     @classmethod
     def of(cls, settings: Settings) -> Me:
-        """Return who the settings say we are."""
+        """Return the identity that the settings describe."""
         return cls(
             agent_name=settings.agent_name,
             bluesky_username=settings.agent_bluesky_username,

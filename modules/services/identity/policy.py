@@ -1,4 +1,4 @@
-"""What may become SELF.md, what waits for the owner, and what a change does to its parts. Pure."""
+"""The rules for changes of SELF.md: what is refused, what waits for the owner, and how its parts change. Pure."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from modules.services.identity.identity import extract_from_self
 LOSS_LIMIT = 0.5
 _SECTION = 2
 
-# NOTE(self): what the program itself reads, by the keys of `extract_from_self`.
+# NOTE(self): the sections that the program itself reads, by the keys of `extract_from_self`.
 _OPERATIONAL = {"socialMechanics": "Social Mechanics", "voice": "Voice", "dailyRituals": "Daily Rituals"}
-# NOTE(self): scripts that part no words by spaces are counted sign by sign.
+# NOTE(self): in scripts without spaces between words each character counts as a word.
 _SPACELESS = "\u0e00-\u0fff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
 _WORD = lazy(rf"[{_SPACELESS}]|[^\W_{_SPACELESS}]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """How many of the `total` meaningful characters of a text a change would lose."""
+    """The number of the `total` meaningful characters of a text that a change would lose."""
 
     lost: int
     total: int
 
     @property
     def too_much(self) -> bool:
-        """Whether more than half would go."""
+        """Whether more than half would be lost."""
         return self.lost > LOSS_LIMIT * self.total
 
 
 def refusal(content: str, reason: str, redactor: Redactor) -> str:
-    """Why a text can never be SELF.md, or ""."""
+    """Return why a text can never be SELF.md, or ""."""
     if not content.strip():
         return "it is empty"
     try:
@@ -53,9 +53,9 @@ def refusal(content: str, reason: str, redactor: Redactor) -> str:
 
 
 def with_section(text: str, heading: str, body: str) -> str:
-    """Return `text` with `body` under that heading, which comes at the end, of the second level, if it is not there.
+    """Return `text` with `body` under that heading; a missing heading is added at the end, on the second level.
 
-    A section ends at the next heading of its level or a higher one. What follows a rule (`---`) that closes it stays.
+    A section ends at the next heading of its level or a higher one. Text after a rule (`---`) that closes it stays.
     """
     lines, title = text.splitlines(), _plain(heading)
     new = body.strip().splitlines()
@@ -75,7 +75,7 @@ def with_section(text: str, heading: str, body: str) -> str:
 
 
 def with_sections_kept(old: str, new: str, drops: Collection[str]) -> str:
-    """Return `new` with each section of `old` that it lacks, but for those whose headings are in `drops`."""
+    """Return `new` with each section of `old` that it lacks, except those whose headings are in `drops`."""
     may_go = {_plain(heading).casefold() for heading in drops}
     there = {_title_of(section) for section in split_sections(new)[1]}
     lost = [one for one in split_sections(old)[1] if _title_of(one) not in there | may_go]
@@ -83,7 +83,7 @@ def with_sections_kept(old: str, new: str, drops: Collection[str]) -> str:
 
 
 def reapplied(old: str, new: str, today: str) -> str | None:
-    """Return `today` with what `new` changes of `old`; None where lines that it changes are not there any more."""
+    """Return `today` with the changes from `old` to `new`; None if lines that they change are missing."""
     before, after, now = (text.splitlines() for text in (old, new, today))
     same = SequenceMatcher(None, before, now, autojunk=False).get_matching_blocks()
     place = {block.a + step: block.b + step for block in same for step in range(block.size)}
@@ -100,7 +100,7 @@ def reapplied(old: str, new: str, today: str) -> str | None:
 
 
 def heading_twice(old: str, new: str) -> str:
-    """Return a heading of the first two levels that stands in `new` twice, and not so often in `old`; "" for none."""
+    """Return a heading of the first two levels that `new` repeats more often than `old`; "" for none."""
     before, after = _titles(old), _titles(new)
     return next((title for title, count in after.items() if count > max(1, before[title])), "")
 
@@ -114,9 +114,9 @@ def _title_of(section: str) -> str:
 
 
 def loss(old: str, new: str) -> Loss:
-    """What of `old` is not in `new` any more, wherever it may stand: words, counted by their letters and digits.
+    """Return which words of `old` are missing from all of `new`, counted by their letters and digits.
 
-    Headings, white space, punctuation and markup count for nothing, on either side.
+    Headings, white space, punctuation and markup do not count on either side.
     """
     before, after = _words(old), _words(new)
     return Loss(_letters(before - after), _letters(before))
@@ -133,7 +133,7 @@ def hold_reason(old: str, new: str) -> str:
 def limits_reason(old: str, new: str) -> str:
     """Return why the owner must approve a change that nobody asked for, or "".
 
-    It changes when the SOUL leaves a conversation, or it invites somebody to a ritual who was not invited to it before.
+    That is a change of when the SOUL leaves a conversation, or a new invitation to a ritual.
     """
     before, after = extract_from_self(old), extract_from_self(new)
     if replace(before.social_mechanics, warnings=()) != replace(after.social_mechanics, warnings=()):
@@ -147,7 +147,7 @@ def limits_reason(old: str, new: str) -> str:
 
 
 def sections_moved(old: str, new: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The sections by which the SOUL is run that `(appeared, vanished)` between two texts."""
+    """Return the sections read by the program that `(appeared, vanished)` between two texts."""
     before, after = operational_parts(old), operational_parts(new)
     return (
         tuple(name for name in after if name not in before),
@@ -156,7 +156,7 @@ def sections_moved(old: str, new: str) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def operational_parts(text: str) -> dict[str, str]:
-    """Return the sections by which the SOUL is run, by name."""
+    """Return the sections that the program itself reads, by name."""
     found = extract_from_self(text).raw_sections
     return {name: found[key] for key, name in _OPERATIONAL.items() if key in found}
 

@@ -1,4 +1,4 @@
-"""The two parts of SELF.md that steer behaviour: when a conversation is enough, and what is done on which days."""
+"""The two parts of SELF.md that steer behaviour: the limits of a conversation, and the rituals of the week."""
 
 from __future__ import annotations
 
@@ -34,37 +34,37 @@ _WEEK = 7
 
 @dataclass(frozen=True, slots=True)
 class RitualSchedule:
-    """On which days of the week (0 is Monday), and from which time of day on; `at` is None for any time by day."""
+    """The weekdays (0 is Monday) and the time of day of a ritual; `at` is None for any time in the day."""
 
     days: frozenset[int]
     at: time | None = None
 
     def is_on(self, day: date) -> bool:
-        """Whether it falls on a date."""
+        """Return whether it takes place on a date."""
         return day.weekday() in self.days
 
     def opens_at(self, day: date) -> datetime:
-        """Return when it opens on a date, in wall-clock time: never before the quiet hours of the night are over."""
+        """Return when it opens on a date, in wall-clock time, never before the end of the quiet hours."""
         return datetime.combine(day, max(self.at or _MORNING, _MORNING))
 
     def is_open(self, wall_clock: datetime) -> bool:
-        """Whether it may open at a moment of the local day; what was missed by day is made up for until the night."""
+        """Return whether it may open at a local time; a missed opening is made up for until the quiet hours."""
         now = wall_clock.replace(tzinfo=None)
         return self.is_on(now.date()) and self.opens_at(now.date()) <= now and not self.is_over(now)
 
     @staticmethod
     def is_over(wall_clock: datetime) -> bool:
-        """Whether the night has begun, so that nothing opens any more on the local day of a moment."""
+        """Return whether the quiet hours of the evening have begun, so that nothing opens on that local day."""
         return wall_clock.hour >= QUIET_HOURS_START
 
     def next_date(self, after: date) -> date:
-        """Return the first of its dates after a date."""
+        """Return its first date after a date."""
         days = (after + timedelta(days=ahead) for ahead in range(1, _WEEK + 1))
         return next(day for day in days if self.is_on(day))
 
 
 def parse_ritual_schedule(schedule: str) -> RitualSchedule | None:
-    """Return what a schedule says; None where a word of it is not understood, or its time lies in the night."""
+    """Return the schedule in a text; None if a word is not understood or the time lies in the quiet hours."""
     text = straighten(schedule).lower()
     times = list(_TIME_OF_DAY.finditer(text))
     if len(times) > 1:
@@ -81,7 +81,7 @@ def parse_ritual_schedule(schedule: str) -> RitualSchedule | None:
 
 
 def _time_of(found: re.Match[str]) -> time | None:
-    """Return a time of day; a bare number is none, for it may count anything."""
+    """Return a time of day, or None; a bare number is none, as it may count anything."""
     hour, minute = int(found[1]), int(found[2] or 0)
     if found[3]:
         if not 1 <= hour <= _NOON_HOURS:
@@ -93,7 +93,7 @@ def _time_of(found: re.Match[str]) -> time | None:
 
 
 def _days_in(text: str) -> Iterator[frozenset[int] | None]:
-    """Each group of days that a text names; None for a word that names none."""
+    """Yield each group of days that a text names; None for a word that names none."""
     for first, last in _RANGE.findall(text):
         begin, end = _day_of(first), _day_of(last)
         if begin is None or end is None:
@@ -175,7 +175,7 @@ _INITIATOR = lazy(r"\W*(?:(?:both|main|the|an?)\s{1,9}){0,3}(?:co-)?initiators?\
 
 @dataclass(frozen=True, slots=True)
 class SocialMechanics:
-    """When a conversation is enough. Times in ms. `warnings` name the rows that could not be read."""
+    """The limits of a conversation, times in ms. `warnings` name the rows that could not be read."""
 
     max_replies_before_exit: int = DEFAULT_MAX_REPLIES_BEFORE_EXIT
     max_thread_depth: int = DEFAULT_MAX_THREAD_DEPTH
@@ -186,7 +186,7 @@ class SocialMechanics:
 
     @property
     def in_project(self) -> SocialMechanics:
-        """The measures of a thread about work: those of projects, or one's own where they are more patient."""
+        """The limits in a thread about work: those of projects, or one's own if these are higher."""
         return replace(
             self,
             max_replies_before_exit=max(self.max_replies_before_exit, PROJECT_MAX_REPLIES_BEFORE_EXIT),
@@ -198,7 +198,7 @@ class SocialMechanics:
 
 @dataclass(frozen=True, slots=True)
 class DailyRitual:
-    """Something done on certain days with certain people. `schedule` is lower case; `participants` as written."""
+    """A ritual on certain days with certain people. `schedule` is lower case; `participants` as written."""
 
     name: str
     schedule: str
@@ -209,12 +209,12 @@ class DailyRitual:
 
     @property
     def when(self) -> RitualSchedule | None:
-        """The days and the time of day that `schedule` names; None where it is not understood."""
+        """The days and the time of day that `schedule` names; None if it is not understood."""
         return parse_ritual_schedule(self.schedule)
 
 
 def parse_time_to_ms(text: str) -> int:
-    """`30m`, `30 min`, `1.5h` or `1,5h`, `1h30m`, `2 days`, `45s`, or a bare number of minutes; 0 for anything else."""
+    """Return the ms in `30m`, `30 min`, `1.5h`, `1,5h`, `1h30m`, `2 days`, `45s` or bare minutes; otherwise 0."""
     match = _TIME.match(text)
     unit = _UNITS.get(match.group(2).lower()) if match else None
     total = Decimal(0)
@@ -227,13 +227,13 @@ def parse_time_to_ms(text: str) -> int:
 
 
 def few(warnings: list[str]) -> tuple[str, ...]:
-    """The first of them, and how many more there are: no document fills the journal."""
+    """Return the first warnings and a line with the number of the others, so that no document fills the journal."""
     more = len(warnings) - _SHOWN_WARNINGS
     return (*warnings[:_SHOWN_WARNINGS], *([f"SELF.md: {more} more lines are not understood"] if more > 0 else []))
 
 
 def parse_social_mechanics(section: str) -> SocialMechanics:
-    """Read the table of thresholds (signal, threshold); what is absent or unreadable keeps its default."""
+    """Read the table of thresholds (signal, threshold); absent or unreadable rows keep their defaults."""
     found: dict[_Field, int] = {}
     warnings: list[str] = []
     skip = True
@@ -261,11 +261,11 @@ def parse_social_mechanics(section: str) -> SocialMechanics:
 
 
 def read_rituals(section: str) -> tuple[tuple[DailyRitual, ...], tuple[str, ...]]:
-    """The rituals, and one line for each of the first entries that look like one and are not read as one.
+    """Return the rituals, and a warning for each of the first entries that look like one and cannot be read.
 
     A ritual is an entry `- **Name** [schedule] (workspace)` with the lines under it; incomplete entries are left out.
-    Any list will do: `-`, `*`, `+`, numbers, tasks, indented or not. Where the schedule is understood, the name
-    need not be bold, and a bold name or a heading needs no list.
+    Any list will do: `-`, `*`, `+`, numbers, tasks, indented or not. If the schedule is understood, the name need not
+    be bold, and a bold name or a heading needs no list.
     """
     entries: list[tuple[DailyRitual, list[str]]] = []
     unread: list[str] = []
@@ -298,7 +298,7 @@ def read_rituals(section: str) -> tuple[tuple[DailyRitual, ...], tuple[str, ...]
 
 
 def _ritual(name: str, rest: str) -> DailyRitual | None:
-    """The ritual of an entry; None where its schedule or workspace is missing."""
+    """Return the ritual of an entry; None if its schedule or workspace is missing."""
     found = (match for text in (rest, _LINKED.sub(r" (\1) ", rest)) for match in _TERMS.finditer(text))
     terms = next(filter(_is_schedule, found), None)
     if terms is None:
@@ -314,14 +314,14 @@ def _ritual(name: str, rest: str) -> DailyRitual | None:
 
 
 def _is_schedule(terms: re.Match[str]) -> bool:
-    """Whether brackets hold a schedule: any right after the name, only words for days behind other text."""
+    """Return whether brackets hold a schedule: any right after the name, only words for days after other text."""
     behind_text = terms.string[: terms.start()].strip(_AROUND)
     linked = terms["workspace"].startswith(("http://", "https://")) and "](" in terms[0]
     return not linked and (not behind_text or _DAYS.match(terms["schedule"]) is not None)
 
 
 def _row_field(label: str) -> _Field | None:
-    """What a row is about; the most telling word decides, so "My replies in thread" is about replies."""
+    """Return the field of a row; the most specific word decides, so "My replies in thread" is about replies."""
     if "depth" in label:
         return "max_thread_depth"
     if "silence" in label:

@@ -8,25 +8,25 @@ from typing import Literal
 Author = Literal["soul", "owner"]
 SELF = "SELF.md"
 DOCUMENTS = (SELF, "GOALS.md", "HEARTBEAT.md")
-"""The files that the SOUL may change: its first, and two of the workspace."""
+"""The files that the SOUL may change: SELF.md and two of the workspace."""
 OWN_SKILL = "skills/"
-"""A skill of its own is the document `skills/NAME`: the file `skills/NAME/SKILL.md` of the workspace."""
+"""An own skill is the document `skills/NAME`: the file `skills/NAME/SKILL.md` of the workspace."""
 Status = Literal["changed", "held", "refused", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True)
 class ProposedSelf:
-    """A whole new SELF.md that somebody proposes.
+    """A proposed new text of SELF.md.
 
     Attributes:
-        content: the new text, all of it.
+        content: the whole new text.
         reason: why, in words.
-        by: who proposes it; what the `owner` does with their own hand is never held.
-        cites: what it grew from: uris of posts, or names such as `owner`.
-        hold: why it must wait for the owner's approval whatever it says; "" if it need not.
-        unasked: nobody asked for it: a change of the SOUL's limits, or of whom it invites, waits for approval.
-        erases: no version is kept that holds a line which this change takes out.
-        is_own: it is known that no words but the SOUL's and its owner's are behind it.
+        by: who proposes it; changes by the `owner` are never held.
+        cites: its sources: uris of posts, or names such as `owner`.
+        hold: why it must wait for the owner's approval in any case; "" if it need not.
+        unasked: nobody asked for it; a change of the SOUL's limits or invitations then waits for approval.
+        erases: versions that hold a line removed by this change are deleted.
+        is_own: only words of the SOUL and its owner are known to be behind it.
 
     """
 
@@ -42,15 +42,15 @@ class ProposedSelf:
 
 @dataclass(frozen=True, slots=True)
 class SelfEdit:
-    """What became of a proposed SELF.md.
+    """The result of a proposed change.
 
     Attributes:
-        status: `changed`, `held` for the owner, `refused`, or `unchanged` because it said the same already.
+        status: `changed`, `held` for the owner, `refused`, or `unchanged` because the text is the same.
         reason: why it was held or refused, or why it was changed.
         version: its name in the history, if it was changed.
-        appeared: the sections by which the SOUL is run that were not there before.
-        vanished: those that are no longer there.
-        by_hand: the version under which a text is kept that somebody had written by hand, and that this one replaced.
+        appeared: sections read by the program that are new.
+        vanished: sections read by the program that are gone.
+        by_hand: the version that keeps a text edited by hand which this change replaced.
 
     """
 
@@ -64,10 +64,10 @@ class SelfEdit:
 
 @dataclass(frozen=True, slots=True)
 class HeldEdit:
-    """A change that waits for the owner: the proposal as it was, when it came (ISO-8601 UTC), and why it waits.
+    """A change that waits for the owner: the proposal, when it came (ISO-8601 UTC), and why it waits.
 
-    `erases` as in the proposal. `is_seen`: the owner looked at it, and approves no other in its place. `base` is the
-    SHA-256 of the document that it changes, "" in a home of an earlier version. `is_own` as in the proposal.
+    `erases` and `is_own` are as in the proposal. `is_seen`: the owner has seen it, so no other takes its place. `base`
+    is the SHA-256 of the document that it changes, "" in a home of an earlier version.
     """
 
     content: str
@@ -83,14 +83,14 @@ class HeldEdit:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What SELF.md once was, or is; or what it did not become, as the owner rejected it.
+    """A version of a document, or a change that the owner rejected.
 
     Attributes:
-        name: its file in the history, without the ending; names sort by age. "" for what was rejected.
+        name: its file in the history without the ending; names sort by age. "" for a rejected change.
         at: when it was written, or first seen (ISO-8601 UTC).
-        by: `soul`, `owner`, or `hand`: found like this, written past this program.
+        by: `soul`, `owner`, or `hand` for an edit outside this program.
         reason: why.
-        cites: what it grew from.
+        cites: its sources.
         sha256: of its bytes, in hex.
 
     """

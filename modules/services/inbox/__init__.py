@@ -1,1 +1,1 @@
-"""What reached us from the network."""
+"""Posts and messages that we received from the network."""

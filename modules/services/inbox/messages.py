@@ -1,7 +1,7 @@
-"""The direct messages that reached us, as rows of `soul.db`. Each function is one step of a transaction of its caller.
+"""Received direct messages, as rows of `soul.db`. Each function is one step of a transaction of its caller.
 
-A row waits (`pending`) until what became of its message is written. Only conversations of two are kept. Times are
-ISO-8601 UTC: `sent_at` as the service told it, `received_at` by our own clock.
+A row waits (`pending`) until the outcome of its message is stored. Only conversations of two are kept. Times are
+ISO-8601 UTC: `sent_at` from the service, `received_at` by our own clock.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from common.clock import iso
 from modules.runtime.database import marks
 
 MESSAGES = "chat:"
-"""What the name of each direct message begins with."""
+"""The beginning of the name of each direct message."""
 CURSOR = "messages.cursor"
-"""The mark that tells how far the log of all conversations was read."""
+"""The mark that says how far the log of all conversations was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A conversation of two: ours with the account `did`. In a `request` only what they ask about their data is read.
+    """A conversation between us and the account `did`. In a `request` only requests about personal data are read.
 
-    `handle` is that of the account when it last wrote, "" if it is not known; `is_bot` whether its profile said so.
+    `handle` is that of the account when it last wrote, "" if unknown; `is_bot` whether its profile said so.
     """
 
     id: str
@@ -37,7 +37,7 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedMessage:
-    """A message that reached us, with what became of it; `handle` is its author's, "" if that is not known."""
+    """A received message and its outcome; `handle` is its author's, "" if unknown."""
 
     conversation_id: str
     id: str
@@ -52,7 +52,7 @@ class ReceivedMessage:
     is_bot: bool = False
 
     reason: ClassVar[str] = "message"
-    """How it reached us, beside the mentions, replies and quotes among posts."""
+    """How it reached us; for posts it is mention, reply or quote."""
 
     @property
     def at(self) -> str:
@@ -60,17 +60,17 @@ class ReceivedMessage:
 
     @property
     def name(self) -> str:
-        """The name by which the outbox and the journal know it."""
+        """Its name in the outbox and the journal."""
         return message_name(self.conversation_id, self.id)
 
 
 def message_name(conversation_id: str, message_id: str) -> str:
-    """Return the name of a direct message in the outbox and the journal; nothing on the network answers to it."""
+    """Return the name of a direct message in the outbox and the journal; it is no address on the network."""
     return f"{MESSAGES}{conversation_id}/{message_id}"
 
 
 def keep_talk(connection: sqlite3.Connection, talk: Talk) -> None:
-    """Keep a conversation, or what has changed of it."""
+    """Store a conversation, or what has changed in it."""
     connection.execute(
         "INSERT OR REPLACE INTO direct_conversations (id, did, status, handle, is_bot) VALUES (?, ?, ?, ?, ?)",
         (talk.id, talk.did, talk.status, talk.handle, talk.is_bot),
@@ -78,12 +78,12 @@ def keep_talk(connection: sqlite3.Connection, talk: Talk) -> None:
 
 
 def talk(connection: sqlite3.Connection, conversation_id: str) -> Talk | None:
-    """A conversation, if it is known to be one of two."""
+    """Return a conversation if it is known to be one of two, otherwise None."""
     return _talk(connection, "id = ?", conversation_id)
 
 
 def talk_with(connection: sqlite3.Connection, did: str) -> Talk | None:
-    """Our conversation with an account, if it is known."""
+    """Return our conversation with an account, or None."""
     return _talk(connection, "did = ?", did)
 
 
@@ -93,13 +93,13 @@ def written_by(connection: sqlite3.Connection, did: str) -> list[str]:
 
 
 def authors(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
-    """Return DID, handle in lower case and "" for each account with a conversation of two whose handle is known."""
+    """Return DID, lower-case handle and "" for each account with a conversation of two whose handle is known."""
     query = "SELECT did, handle FROM direct_conversations WHERE handle <> ''"
     return [(str(row[0]), str(row[1]).lower(), "") for row in connection.execute(query)]
 
 
 def take_in(connection: sqlite3.Connection, messages: Iterable[ReceivedMessage]) -> int:
-    """Take in those that are new, which wait from then on; return how many were."""
+    """Store new messages, which then wait; return how many are new."""
     before = connection.total_changes
     connection.executemany(
         "INSERT OR IGNORE INTO direct_messages"
@@ -114,7 +114,7 @@ def take_in(connection: sqlite3.Connection, messages: Iterable[ReceivedMessage])
 
 
 def waiting(connection: sqlite3.Connection) -> list[ReceivedMessage]:
-    """All that wait, oldest first."""
+    """Return all waiting messages, oldest first."""
     return _received(connection, "state = 'pending' ORDER BY rev")
 
 
@@ -131,7 +131,7 @@ def has_outcome(connection: sqlite3.Connection, conversation_id: str, outcome: s
 
 
 def named(connection: sqlite3.Connection, name: str) -> ReceivedMessage | None:
-    """Return the message of that name, if it reached us."""
+    """Return the message of that name, or None."""
     talk_id, _, message_id = name.removeprefix(MESSAGES).partition("/")
     return next(iter(_received(connection, "conversation_id = ? AND m.id = ?", talk_id, message_id)), None)
 
@@ -154,7 +154,7 @@ def from_account(connection: sqlite3.Connection, did: str, since: datetime) -> l
 
 
 def newest_rev(connection: sqlite3.Connection, conversation_id: str) -> str:
-    """The revision of the newest message that reached us in a conversation; "" if none did."""
+    """Return the revision of the newest received message in a conversation; "" if there is none."""
     query = "SELECT coalesce(max(rev), '') FROM direct_messages WHERE conversation_id = ?"
     return str(connection.execute(query, (conversation_id,)).fetchone()[0])
 
@@ -165,7 +165,7 @@ def settle(
     state: Literal["handled", "dropped"],
     outcome: str,
 ) -> None:
-    """The message was met, or given up; `outcome` says how."""
+    """Store that the message was handled or dropped, with its outcome."""
     connection.execute(
         "UPDATE direct_messages SET state = ?, outcome = ? WHERE conversation_id = ? AND id = ?",
         (state, outcome, message.conversation_id, message.id),
@@ -173,14 +173,14 @@ def settle(
 
 
 def read_anew(connection: sqlite3.Connection) -> None:
-    """Give up what waits and have the log read as at the first look: what was read may have been answered since."""
+    """Drop waiting messages and read the log from the start: after a restore they may have been answered already."""
     outcome = "the database was restored from a copy"
     connection.execute("UPDATE direct_messages SET state = 'dropped', outcome = ? WHERE state = 'pending'", (outcome,))
     marks.remove(connection, CURSOR)
 
 
 def forget_before(connection: sqlite3.Connection, moment: datetime) -> int:
-    """Delete what was met before `moment`; returns how many rows went."""
+    """Delete what was settled before `moment`; return the number of rows."""
     query = "DELETE FROM direct_messages WHERE state <> 'pending' AND received_at < ?"
     return connection.execute(query, (iso(moment),)).rowcount
 

@@ -1,7 +1,7 @@
-"""The posts that reached us, as rows of `soul.db`. Each function is one step of a transaction that its caller opened.
+"""Received posts, as rows of `soul.db`. Each function is one step of a transaction that its caller opened.
 
-A row survives a crash: taking in is idempotent by uri, and a post waits (`pending`) until what became of it is written.
-Times are ISO-8601 UTC: `indexed_at` as the network told it, `received_at` by our own clock.
+A row survives a crash: insertion is idempotent by uri, and a post waits (`pending`) until its outcome is stored. Times
+are ISO-8601 UTC: `indexed_at` from the network, `received_at` by our own clock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_TEXTS = 5_000
 
 
 def _field(path: str) -> str:
-    """SQL for one field of the payload; NULL where the payload is no JSON."""
+    """Return SQL for one field of the payload; NULL if the payload is not JSON."""
     return f"CASE WHEN json_valid(payload) THEN json_extract(payload, '$.{path}') END"
 
 
@@ -32,9 +32,9 @@ _NAME = f"lower({_HANDLE})"
 
 @dataclass(frozen=True, slots=True)
 class ReceivedPost:
-    """A post that reached us, and what became of it.
+    """A received post and its outcome.
 
-    Its properties read the stored notification; what that does not hold is "" or False.
+    Its properties read the stored notification; missing fields are "" or False.
     """
 
     uri: str
@@ -52,7 +52,7 @@ class ReceivedPost:
 
     @property
     def handle(self) -> str:
-        """Its author's, as it was then."""
+        """The handle of its author at that time."""
         return str(_field_of(self.payload, "author", "handle") or "")
 
     @property
@@ -76,7 +76,7 @@ class ReceivedPost:
 
 
 def insert(connection: sqlite3.Connection, posts: Iterable[ReceivedPost]) -> int:
-    """Take in those that are new; return how many were."""
+    """Store new posts; return how many are new."""
     before = connection.total_changes
     connection.executemany(
         "INSERT OR IGNORE INTO pending_notifications"
@@ -90,27 +90,27 @@ def insert(connection: sqlite3.Connection, posts: Iterable[ReceivedPost]) -> int
 
 
 def get(connection: sqlite3.Connection, uri: str) -> ReceivedPost | None:
-    """One post, if it reached us."""
+    """Return one post, or None."""
     return next(iter(_rows(connection, "uri = ?", uri)), None)
 
 
 def among(connection: sqlite3.Connection, uris: Sequence[str]) -> list[ReceivedPost]:
-    """Those of these posts that reached us, oldest first."""
+    """Return those of these posts that we received, oldest first."""
     return _rows(connection, "uri IN (SELECT value FROM json_each(?))", json.dumps(list(uris)))
 
 
 def waiting(connection: sqlite3.Connection) -> list[ReceivedPost]:
-    """All that still wait, oldest first."""
+    """Return all waiting posts, oldest first."""
     return _rows(connection, "state = 'pending'")
 
 
 def taken_in_since(connection: sqlite3.Connection, moment: str) -> list[ReceivedPost]:
-    """All that were taken in at `moment` (ISO-8601 UTC) or later, whatever became of them; oldest first."""
+    """Return all posts received at `moment` (ISO-8601 UTC) or later, with any outcome, oldest first."""
     return _rows(connection, "received_at >= ?", moment)
 
 
 def count_waiting(connection: sqlite3.Connection) -> int:
-    """How many wait."""
+    """Return how many posts wait."""
     query = "SELECT count(*) FROM pending_notifications WHERE state = 'pending'"
     return int(connection.execute(query).fetchone()[0])
 
@@ -118,7 +118,7 @@ def count_waiting(connection: sqlite3.Connection) -> int:
 def settle(
     connection: sqlite3.Connection, uris: Sequence[str], state: Literal["handled", "dropped"], outcome: str
 ) -> None:
-    """These are met, or given up; `outcome` says how."""
+    """Store that these posts were handled or dropped, with their outcome."""
     connection.executemany(
         "UPDATE pending_notifications SET state = ?, outcome = ? WHERE uri = ? AND state = 'pending'",
         [(state, outcome, uri) for uri in uris],
@@ -126,54 +126,54 @@ def settle(
 
 
 def forget_before(connection: sqlite3.Connection, moment: datetime) -> int:
-    """Delete what was met before `moment`; returns how many rows went."""
+    """Delete what was settled before `moment`; return the number of rows."""
     query = "DELETE FROM pending_notifications WHERE state != 'pending' AND received_at < ?"
     return connection.execute(query, (iso(moment),)).rowcount
 
 
 def in_thread(connection: sqlite3.Connection, root_uri: str) -> list[ReceivedPost]:
-    """Return what reached us of a thread, oldest first."""
+    """Return the received posts of a thread, oldest first."""
     return _rows(connection, "root_uri = ?", root_uri)
 
 
 def from_account(connection: sqlite3.Connection, did: str, since: datetime) -> list[ReceivedPost]:
-    """What one account wrote to us since then."""
+    """Return what one account wrote to us since then."""
     return _rows(connection, "author_did = ? AND received_at > ?", did, iso(since))
 
 
 def texts_since(connection: sqlite3.Connection, since: datetime, did: str) -> list[ReceivedPost]:
-    """Return the newest posts that reached us since then, newest first; with a `did` only those of that account."""
+    """Return the newest posts received since then, newest first; with a `did` only those of that account."""
     where, order = "received_at > ? AND (? = '' OR author_did = ?)", f"received_at DESC LIMIT {_MOST_TEXTS}"
     return _rows(connection, where, iso(since), did, did, order=order)
 
 
 def has_reached_us(connection: sqlite3.Connection, who: str, since: datetime) -> bool:
-    """Whether `who` (a did, or a handle in lower case) reached us since then."""
+    """Return whether `who` (a DID, or a handle in lower case) wrote to us since then."""
     mine = "author_did = ?" if who.startswith("did:") else f"{_NAME} = ?"
     query = f"SELECT 1 FROM pending_notifications WHERE {mine} AND received_at > ? LIMIT 1"  # noqa: S608 - constants
     return connection.execute(query, (who, iso(since))).fetchone() is not None
 
 
 def with_key(connection: sqlite3.Connection, tail: str) -> list[tuple[str, str]]:
-    """The uris that end in `tail`, each with its author's handle ("" if that is not known)."""
+    """Return the uris that end in `tail`, each with its author's handle ("" if unknown)."""
     found = _rows(connection, "substr(uri, -length(?1)) = ?1", tail)
     return [(one.uri, one.handle) for one in found]
 
 
 def latest_handle(connection: sqlite3.Connection, did: str) -> str:
-    """The newest handle of an account that wrote to us; "" if none is known."""
+    """Return the newest handle of an account that wrote to us; "" if unknown."""
     rows = _rows(connection, "author_did = ? AND json_valid(payload)", did, order="indexed_at DESC LIMIT 1")
     return rows[0].handle if rows else ""
 
 
 def authors(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
-    """Return DID, handle in lower case and display name of each account that wrote to us, as often as they changed."""
+    """Return each DID, lower-case handle and display name under which an account wrote to us."""
     query = f"SELECT DISTINCT author_did, {_HANDLE}, {_field('author.display_name')} FROM pending_notifications"  # noqa: S608 - constants
     return [(str(row[0]), str(row[1] or "").lower(), str(row[2] or "")) for row in connection.execute(query)]
 
 
 def holders(connection: sqlite3.Connection, handles: Iterable[str]) -> dict[str, str]:
-    """Return the DID of each of these handles (in lower case) under which one account wrote to us, and no other."""
+    """Return the DID of each of these lower-case handles under which exactly one account wrote to us."""
     names = "(SELECT value FROM json_each(:names))"
     query = f"""
         SELECT name, min(did) FROM (
@@ -186,7 +186,7 @@ def holders(connection: sqlite3.Connection, handles: Iterable[str]) -> dict[str,
 
 
 def last_did_of(connection: sqlite3.Connection, *, did: str, handle: str) -> tuple[str, str] | None:
-    """The newest did and handle of whoever wrote to us under this did or this handle."""
+    """Return the newest DID and handle of an account that wrote to us under this DID or handle, or None."""
     rows = _rows(connection, f"author_did = ? OR {_HANDLE} = ?", did, handle, order="indexed_at DESC LIMIT 1")
     return (rows[0].author_did, rows[0].handle) if rows else None
 
@@ -233,6 +233,6 @@ INBOX_OF_PEOPLE = PersonalRows(
 )
 """The posts and direct messages that a person wrote.
 
-A post of somebody else that answers or names them stays, with somebody in their place. One that waits for an answer in
-their thread cannot be answered there any more.
+A post of somebody else that answers or names them stays, with a placeholder for them. If it waits for an answer in
+their thread, it cannot be answered there any more.
 """

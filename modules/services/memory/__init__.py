@@ -1,1 +1,1 @@
-"""What the SOUL remembers: entries in a searchable store, profiles, and the files that are views of them."""
+"""The SOUL's memory: entries in a searchable store, profiles, and the files that are views of them."""

@@ -1,7 +1,7 @@
-"""What a memory is, and what a turn may put into memory, by whose words are in it. Pure.
+"""The values of a memory, and what a turn may save as one, depending on whose words are in it. Pure.
 
-A memory stays for long and comes up in other turns: what strangers say may become a note about them, never a rule to
-live by, nor something that is told on from the owner's own talks.
+A memory stays for long and comes up in other turns. What strangers say may become a note about them, but never a rule
+for the SOUL, nor anything from the owner's own talks that is passed on.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 PRIVATE_KINDS: frozenset[Kind] = frozenset({"preference", "curated"})
 OWNER_SOURCE, ROOM_SOURCE = "owner:", "space:"
 READING_SOURCE = "reading:"
-"""What was read on Bluesky in a turn of the SOUL's own."""
+"""The source of what was read on Bluesky in a turn of the SOUL's own."""
 PRIVATE_SOURCES = (OWNER_SOURCE, ROOM_SOURCE)
-"""What was said among few: in the owner's own talks, and in a room."""
+"""The sources of private words: the owner's own talks, and rooms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +30,18 @@ class NewMemory:
     """Something to remember.
 
     Attributes:
-        kind: what sort of thing it is.
-        subject: what it is about, in a few words; a new body under the same kind and subject takes the old one's place.
-        body: the thing itself.
+        kind: its kind.
+        subject: what it is about, in a few words; a new body under the same kind and subject replaces the old one.
+        body: the content.
         tags: words to find it by.
         importance: 1 (a detail) to 5 (never forget).
         source: where it comes from: a session's key, `self`, or `file:MEMORY.md`.
         trust: whose words it rests on.
         shareable: whether it may be told outside the owner's own sessions although it came from one.
-        dids: the accounts of others whose words it rests on: it goes when one of them is forgotten.
-        about: the accounts that it names, as of when it was saved: it goes when one of them is forgotten.
+        dids: the accounts of others whose words it rests on; it is deleted when one of them is forgotten.
+        about: the accounts that it names, as of when it was saved; it is deleted when one of them is forgotten.
         resolved: the handles in it whose accounts are in `about` already, or are known to be nobody's.
-        filed: the subject under which it is found to be replaced, and never shown, where its own is the owner's line.
+        filed: a subject that is never shown, to replace memories under it where `subject` is the owner's line.
 
     """
 
@@ -66,7 +66,7 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A memory as it is kept. Times are ISO-8601 UTC; `superseded_by` is the id of what took its place."""
+    """A stored memory. Times are ISO-8601 UTC; `superseded_by` is the id of the memory that replaced it."""
 
     id: int
     kind: Kind
@@ -88,13 +88,13 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What to look for.
+    """A search in memory.
 
     Attributes:
-        text: the words of whoever asks, as they are; "" finds the newest.
+        text: the words of the person who asks; "" finds the newest.
         kinds: only these; empty for all.
-        since: only what was updated from then on.
-        limit: at most so many, 1 to 20.
+        since: only what was updated since then.
+        limit: the most entries, 1 to 20.
         public_only: leave out what only the owner may be told.
 
     """
@@ -115,12 +115,12 @@ _OF_OTHERS_AT_MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class WordsOrigin:
-    """Where the words of a turn come from.
+    """The origin of the words of a turn.
 
     Attributes:
         asked_by: who began the turn.
         provenance: the least trusted words in it.
-        session: the key of the session, or what else the turn is about; "" for the SOUL's own.
+        session: the key of the session, or what else the turn is about; "" for the SOUL's own turns.
 
     """
 
@@ -134,7 +134,7 @@ class WordsOrigin:
 
     @property
     def source(self) -> str:
-        """What is said in the owner's turn comes from the owner's session, whatever else it is about."""
+        """The source of its memories; the owner's turn always has the owner's session, whatever it is about."""
         if self.asked_by is Provenance.OWNER:
             return self.session if self.session.startswith(OWNER_SOURCE) else OWNER_SESSION
         own = self.asked_by is Provenance.SELF or not self.session or self.session.startswith(OWNER_SOURCE)
@@ -142,7 +142,7 @@ class WordsOrigin:
 
 
 def trust_of(provenance: Provenance) -> Trust:
-    """The trust of a memory that rests on such words."""
+    """Return the trust of a memory that rests on such words."""
     match provenance:
         case Provenance.OWNER:
             return "owner"
@@ -155,14 +155,14 @@ def trust_of(provenance: Provenance) -> Trust:
 
 
 def kinds_from(provenance: Provenance) -> frozenset[Kind]:
-    """The kinds of memory that may rest on such words."""
+    """Return the kinds of memory that may rest on such words."""
     if provenance >= Provenance.SELF:
         return frozenset(KINDS)
     return _FROM_PEERS if provenance is Provenance.PEER else _FROM_STRANGERS
 
 
 def refusal(kind: Kind, words: WordsOrigin) -> str:
-    """Return "" where a turn may save a memory of that kind, else the kinds that it may save."""
+    """Return "" if a turn may save a memory of that kind; otherwise the kinds that it may save."""
     allowed = kinds_from(words.provenance)
     if kind in allowed:
         return ""
@@ -170,9 +170,9 @@ def refusal(kind: Kind, words: WordsOrigin) -> str:
 
 
 def admitted(proposed: NewMemory, words: WordsOrigin) -> NewMemory:
-    """`proposed` with the source and trust that are its due.
+    """Return `proposed` with the source and trust that the words of the turn give it.
 
-    Only what the owner alone said may be marked as fit to be told on; others' words weigh 3 at most.
+    Only what the owner alone said may be marked as shareable; the importance of others' words is at most 3.
     """
     others = words.provenance < Provenance.SELF
     return NewMemory(

@@ -1,7 +1,7 @@
-"""One day of memory as a page: what was remembered, in the order in which it was. Pure.
+"""One day of memory as a page: what was remembered, in order. Pure.
 
-What came out of a conversation that was condensed carries the tag `compaction`, whatever its kind and subject; it
-stands at the end of the page, under a heading with the time.
+Memories from a conversation that was condensed carry the tag `compaction`, whatever their kind and subject; they stand
+at the end of the page, under a heading with the time.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from modules.services.memory.recall import MemoryRenderer, words_from, words_of
 
 COMPACTION_TAG = "compaction"
 PROMPT_ENTRIES = 10
-"""So many entries of each day, the newest, stand in the owner's prompt. Elsewhere, what fits is recalled."""
+"""The number of newest entries of each day in the owner's prompt. Other prompts get what recall finds."""
 
 
 def day_name(day: date) -> str:
-    """The file of a day."""
+    """Return the name of the file of a day."""
     return f"memory/{day.isoformat()}.md"
 
 
 def day_span(day: date, timezone: str = "") -> tuple[datetime, datetime]:
-    """When a day begins and when the next one does, in UTC; a time zone of "" is the machine's own."""
+    """Return the beginning of a day and of the next one, in UTC; the time zone "" is the machine's."""
     midnights = (datetime.combine(each, time()) for each in (day, day + timedelta(days=1)))
     zone = ZoneInfo(timezone) if timezone else None
     begins, ends = ((each.replace(tzinfo=zone) if zone else each.astimezone()).astimezone(UTC) for each in midnights)
@@ -35,19 +35,19 @@ def day_span(day: date, timezone: str = "") -> tuple[datetime, datetime]:
 
 
 def of_day(day: date, memories: Iterable[Memory], timezone: str = "") -> list[Memory]:
-    """Return the memories of `day`, in the order in which they were made."""
+    """Return the memories of `day`, oldest change first."""
     ours = [memory for memory in memories if _moment(memory, timezone).date() == day]
     return sorted(ours, key=lambda memory: (memory.updated_at, memory.id))
 
 
 def render_day(day: date, entries: Sequence[Memory], *, timezone: str, tell: Callable[[Memory, str], str]) -> str:
-    """The page of `day`; "" when there are no entries.
+    """Return the page of `day`; "" if there are no entries.
 
     Args:
-        day: which.
-        entries: those of that day, in order.
-        timezone: in which the times are given.
-        tell: an entry and its time (HH:MM) as a list item.
+        day: the day.
+        entries: the entries of that day, in order.
+        timezone: the time zone of the times.
+        tell: returns an entry and its time (HH:MM) as a list item.
 
     """
     if not entries:
@@ -64,7 +64,7 @@ def render_day(day: date, entries: Sequence[Memory], *, timezone: str, tell: Cal
 
 
 def in_file(memory: Memory, at: str) -> str:
-    """An entry as it stands in the file: untrusted text cleaned, and quoted with its author."""
+    """Return an entry as the file shows it: untrusted text cleaned and quoted with its author."""
     if words_of([memory]) is None:
         return f"- {at} {memory.kind}, {' '.join(memory.subject.split())}: {_below(memory.body.strip(), '  ')}"
     quoted = _below(clean(f"{memory.subject}\n{memory.body}"), "  > ")
@@ -74,7 +74,7 @@ def in_file(memory: Memory, at: str) -> str:
 def told_in_prompt(
     day: date, entries: Sequence[Memory], memory_renderer: MemoryRenderer, *, most: int, hidden: int
 ) -> tuple[str, Sequence[Memory]]:
-    """Return the page for a prompt, untrusted text framed, and its entries: the newest; `hidden` ones are counted."""
+    """Return the page for a prompt, untrusted text framed, and its entries: the newest. `hidden` ones are counted."""
     newest = entries[max(0, len(entries) - most) :]
     page = render_day(
         day, newest, timezone=memory_renderer.timezone, tell=lambda memory, _: memory_renderer.entry_of_day(memory)
@@ -89,5 +89,5 @@ def _moment(memory: Memory, timezone: str) -> datetime:
 
 
 def _below(text: str, indent: str) -> str:
-    """`text` with all lines but the first moved in."""
+    """Return `text` with all lines except the first indented."""
     return f"\n{indent}".join(text.splitlines())

@@ -1,8 +1,8 @@
-"""Memory as lines of JSON: to look at, and to carry to another home.
+"""Memory as lines of JSON, to look at and to carry to another home.
 
-Everything is in it, what was replaced included, with its ids, times and counters. Restoring writes it as it was, in
-one transaction, and doing it twice is doing it once: what is there already stays as it is, and of two under one
-subject the newer one holds.
+An export holds everything, including replaced memories, with ids, times and counters. A restore writes it unchanged, in
+one transaction, and can be repeated: what exists already stays as it is, and of two memories under one subject the
+newer one holds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FIELDS = "SELECT subject, field, value, updated_at, updated_by FROM profiles OR
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """How many memories and fields of profiles came in, and how many were there already."""
+    """The numbers of memories and profile fields that were restored, and of those that existed already."""
 
     memories: int = 0
     fields: int = 0
@@ -32,7 +32,7 @@ class Restored:
 
 
 def snapshot_lines(connection: sqlite3.Connection) -> Iterator[str]:
-    """One line of JSON each, without line ends, oldest first."""
+    """Yield the lines of JSON, without line ends, oldest first."""
     yield _json({"record": "export", "version": VERSION})
     rows = connection.execute(f"SELECT {COLUMNS} FROM memories WHERE {OURS} ORDER BY created_at, id")  # noqa: S608 - our own names
     while page := rows.fetchmany(_PAGE):
@@ -51,10 +51,10 @@ def _json(line: Mapping[str, object]) -> str:
 
 
 def restore(connection: sqlite3.Connection, lines: Sequence[Line]) -> Restored:
-    """Take in what `parse_lines` read, inside a transaction of the caller's.
+    """Restore the lines that `parse_lines` read, inside a transaction of the caller.
 
-    Memories are written row by row as they were, without the rules of saving. They keep their ids unless one of them
-    is taken; then all of them get new ids, in the order of time.
+    Memories are written row by row as they were, without the rules of saving. They keep their ids unless one is taken;
+    then all of them get new ids, in order of time.
     """
     connection.execute("PRAGMA defer_foreign_keys = ON")
     memories = sorted(of(lines, MemoryLine), key=lambda line: (line.created_at, line.id))
@@ -74,10 +74,10 @@ def restore(connection: sqlite3.Connection, lines: Sequence[Line]) -> Restored:
 def _assign_ids(
     connection: sqlite3.Connection, memories: Sequence[MemoryLine]
 ) -> tuple[dict[int, int], list[MemoryLine]]:
-    """The id that each line has here, and the lines that are not here yet.
+    """Return the id that each line has here, and the lines that are not here yet.
 
-    The same memory is one of the same kind, subject and body that began at the same moment; of several such, the
-    first line is the first row, and so on.
+    Memories are the same if kind, subject, body and time of creation are equal; of several such, the first line is the
+    first row, and so on.
     """
     known: dict[tuple[str, ...], deque[int]] = defaultdict(deque)
     taken: set[int] = set()
@@ -101,9 +101,9 @@ def _assign_ids(
 
 
 def _settle_conflicts(connection: sqlite3.Connection, living: Mapping[int, MemoryLine]) -> None:
-    """Decide between living newcomers, by id, and what stood under their subject before; all stay in the history.
+    """Decide between new living memories, by id, and rivals under their subject; all stay in the history.
 
-    Of the same words those of greater trust stay, of other words the newer, unless they are trusted less.
+    Of the same words, those of greater trust stay; of other words the newer, unless they are trusted less.
     """
     for number, line in living.items():
         for row in _rivals(connection, line.entry):
@@ -123,7 +123,7 @@ def _settle_conflicts(connection: sqlite3.Connection, living: Mapping[int, Memor
 
 
 def _rivals(connection: sqlite3.Connection, entry: policy.MemoryEntry) -> list[sqlite3.Row]:
-    """The living rows of which only one can stay: of the same subject, or where nothing is replaced, the same words."""
+    """Return the living rows of the same subject, or of the same words if nothing is replaced: only one can stay."""
     same_words = "" if policy.may_replace(entry) else "body_hash = :body_hash AND "
     return connection.execute(
         f"SELECT id, body_hash, trust, updated_at FROM memories WHERE {same_words}kind = :kind"  # noqa: S608 - constants
@@ -137,7 +137,7 @@ def _count(connection: sqlite3.Connection) -> int:
 
 
 def _set_field(connection: sqlite3.Connection, line: ProfileLine) -> bool:
-    """Whether the field was not there, or said something older."""
+    """Set a profile field; return whether it was missing or older."""
     changed = connection.execute(
         "INSERT INTO profiles (subject, field, value, updated_at, updated_by) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (subject, field) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at,"

@@ -1,4 +1,4 @@
-"""The lines of an export: what may stand on each, and what is wrong with one that says something else. Pure."""
+"""The lines of an export: what each may hold, and what is wrong with an invalid one. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from modules.services.memory.profiles import FIELD_LENGTH, VALUE_LENGTH, Subject
 
 VERSION = 1
 MARKS = ("commissioned_at",)
-"""The marks that travel along: what was settled once and for all."""
+"""The marks that are exported: what was settled once and for all."""
 
 _DID = re.compile(r"did:[a-z]+:[A-Za-z0-9._:%-]+")
 _Line = TypeVar("_Line", bound=BaseModel)
@@ -39,7 +39,7 @@ class _Strict(BaseModel):
 
 
 class HeadLine(_Strict):
-    """The first line: in which form the others are."""
+    """The first line: the version of the format."""
 
     record: Literal["export"] = "export"
     version: int = Field(le=VERSION)
@@ -68,7 +68,7 @@ class MemoryLine(_Strict):
 
     @cached_property
     def entry(self) -> policy.MemoryEntry:
-        """The memory as a store keeps it. What is private stays so, wherever it comes from."""
+        """The memory as a store keeps it. A private memory stays private, wherever it comes from."""
         new = NewMemory(
             self.kind,
             self.subject,
@@ -110,7 +110,7 @@ _LINE: TypeAdapter[Line] = TypeAdapter(Annotated[Line, Field(discriminator="reco
 
 
 def parse_lines(lines: Iterable[str]) -> list[Line]:
-    """Every line read and checked. Raises `SoulError` naming the first that is wrong."""
+    """Return every line, read and checked. Raises `SoulError` that names the first invalid one."""
     read: list[Line] = []
     numbers: dict[int, int] = {}
     for number, text in enumerate(lines, 1):
@@ -134,20 +134,20 @@ def parse_lines(lines: Iterable[str]) -> list[Line]:
 
 
 def of(lines: Iterable[Line], kind: type[_Line]) -> list[_Line]:
-    """Those of one kind, in their order."""
+    """Return the lines of one kind, in their order."""
     return [line for line in lines if isinstance(line, kind)]
 
 
 def people(lines: Iterable[Line]) -> frozenset[str]:
-    """Return the accounts that the memories rest on or name, by DID and by handle, or that stand in their sources."""
+    """Return the DIDs and handles that the memories rest on or name, or that stand in their sources."""
     memories = of(lines, MemoryLine)
     return frozenset(name for line in memories for name in (*line.dids, *_DID.findall(line.source), *_named(line)))
 
 
 def without_people(lines: Sequence[Line], dids: Collection[str], forgotten: Collection[str]) -> list[Line]:
-    """Return the lines without the memories that rest on `dids` or name `forgotten`, and without `dids` elsewhere.
+    """Return the lines without memories that rest on `dids` or name `forgotten`, and without `dids` elsewhere.
 
-    A memory whose place one of them had taken stays replaced.
+    A memory that one of them had replaced stays replaced.
     """
     rests, names = frozenset(dids), frozenset(forgotten)
     memories = of(lines, MemoryLine)

@@ -1,7 +1,7 @@
-"""What the memories in soul.db hold of a person: those that rest on their words or name them, but for MEMORY.md's.
+"""The memories in soul.db that belong to a person: they rest on their words or name them; MEMORY.md's are exempt.
 
-A memory is tied to the accounts that it names when it is saved. Later a handle decides nothing, for anybody may have
-taken it: the owner is told of memories that name one and stay, and of notes about a person under a display name.
+A memory is tied to the accounts that it names when it is saved. Later a handle decides nothing, as it may have been
+taken over: the owner is told of memories that name one and stay, and of notes about a person under a display name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HAVING count(*) > 0
 _RESTS = "(instr(dids, :did) AND is_in(dids))"
 _NAMES = "((instr(about, :did) AND is_in(about)) OR holds_did(subject, body, tags))"
 _TIED = f"({_RESTS} OR (kind <> 'curated' AND {_NAMES}))"
-# NOTE(self): a note in which no name of theirs can be replaced goes whole.
+# NOTE(self): a note in which no name of theirs can be replaced is deleted as a whole.
 _IS_ABOUT_THEM = "((kind = 'person' AND named(subject)) OR NOT named(subject, body, tags))"
 _THEIRS = f"({_RESTS} OR (kind <> 'curated' AND {_NAMES} AND {_IS_ABOUT_THEM}))"
 
@@ -57,7 +57,7 @@ MEMORIES_OF_PEOPLE = PersonalRows(
                 ORDER BY subject, field""",
         ),
     ),
-    # NOTE(self): a memory whose place one of theirs had taken stays replaced.
+    # NOTE(self): a memory that one of theirs had replaced stays replaced.
     before=(
         f"UPDATE memories SET superseded_by = id WHERE superseded_by IN (SELECT id FROM memories WHERE {_THEIRS})",  # noqa: S608 - a constant
     ),
@@ -69,7 +69,7 @@ MEMORIES_OF_PEOPLE = PersonalRows(
 def copies_of(connection: sqlite3.Connection, did: str) -> dict[str, bool]:
     """Return the memories that are tied to an account, and whether each is deleted with it or loses its names.
 
-    A memory is its subject and body, with the end of a line between. The connection must know the person
+    A memory is its subject and body, separated by a newline. The connection must know the person
     (`modules/runtime/database/functions.py`).
     """
     query = f"SELECT subject || char(10) || body AS body, {_THEIRS} AS goes FROM memories WHERE {_TIED} ORDER BY goes"  # noqa: S608 - constants
@@ -85,7 +85,7 @@ def handles_of(memory: _Memory) -> frozenset[str]:
 def with_named_accounts(connection: sqlite3.Connection, memory: _Memory, known: Collection[str] = ()) -> _Memory:
     """Return a memory tied to each account that it names by a handle under which only that account wrote to us.
 
-    Handles that are `known` already are left out. Display names tie nobody: anybody can choose any.
+    Handles that are `known` already are left out. Display names tie nobody, as anybody can choose any.
     """
     handles: frozenset[str] = handles_of(memory).difference(known)
     if memory.kind == "curated" or not handles:

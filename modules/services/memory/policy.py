@@ -1,13 +1,13 @@
-"""What a new memory does to the ones that are there. Pure, and the same for every store.
+"""The effect of a new memory on existing ones. Pure, and the same for every store.
 
-Three things can happen. The same words again refresh what is known. Other words about the same subject take its place,
-because a subject is how whoever saves says "this is what I know of it now". And what only happened (an episode, a line
-of a day) never takes the place of anything: that something else happened later does not make it untrue.
+There are three cases. The same words again refresh what is known. Other words about the same subject replace it: a
+subject is how the author says "this is what I know about it now". An event (an episode, a line of a day) never
+replaces anything, as what happens later does not make it untrue.
 
-Words of lesser trust never push out words of greater trust: else any stranger could make the SOUL forget its owner by
-naming the right subject. They are kept beside them. Nor do they ever gain trust: when somebody trusted more says the
-same, it is their wording that is kept, or else a stranger's subject and tags would stand there as if the owner had
-chosen them.
+Words of lesser trust never replace words of greater trust, as otherwise any stranger could make the SOUL forget its
+owner by naming the right subject; they are kept beside them. They never gain trust either: when a more trusted person
+says the same, that person's wording is kept, as otherwise a stranger's subject and tags would stand there as if the
+owner had chosen them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HASH_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class MemoryEntry:
-    """A new memory, fit to be kept, with the keys by which it meets others."""
+    """A new memory in a form that can be stored, with the keys by which it is compared to others."""
 
     kind: Kind
     subject: str
@@ -55,15 +55,15 @@ class MemoryEntry:
 
     @property
     def body_hash(self) -> str:
-        """Short enough for an index; whoever finds a row by it compares kind and subject as well."""
+        """A hash short enough for an index; rows found by it must be compared by kind and subject too."""
         return hashlib.blake2b(self.body_key.encode(), digest_size=_HASH_BYTES).hexdigest()
 
 
 def entry(new: NewMemory) -> MemoryEntry:
-    """`new` without what no store can hold.
+    """Return `new` without what no store can hold.
 
     Raises:
-        ValueError: there is nothing to remember in it.
+        ValueError: it has no content.
 
     """
     body = clean(new.body).strip()
@@ -88,17 +88,17 @@ def entry(new: NewMemory) -> MemoryEntry:
 
 
 def clean(text: str) -> str:
-    """`text` without NUL, and with a sign of replacement where half a character stood."""
+    """Return `text` without NUL and with a replacement character for half a surrogate pair."""
     return _SURROGATES.sub("\ufffd", text.replace("\0", ""))
 
 
 def key(text: str) -> str:
-    """The form in which two texts count as the same: compatible signs united, no case, single spaces."""
+    """Return the form in which equal texts are compared: compatibility characters unified, no case, single spaces."""
     return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).split())
 
 
 def united(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
-    """The tags of both, each once, in the order in which they came."""
+    """Return the tags of both, each once, in their order."""
     found: dict[str, str] = {}
     for tag in (*one, *other):
         plain = " ".join(clean(tag).split())
@@ -108,25 +108,25 @@ def united(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def same(new: MemoryEntry, subject_key: str, trust: Trust) -> bool:
-    """Whether `new` only repeats a living memory of the same kind and body that stands under `subject_key`.
+    """Return whether `new` only repeats a living memory of the same kind and body under `subject_key`.
 
-    Under another subject it does if the body itself names the new one ("Ada lives in Berlin" under "Ada"), for then
-    nothing is lost, and if that other subject comes from somebody no less trusted. "Berlin" under "Ada" and under "Bo"
-    are two things, and so is what happens twice.
+    Under another subject it does if the body itself names the new subject ("Ada lives in Berlin" under "Ada"), as then
+    nothing is lost, and if that other memory is trusted no less. "Berlin" under "Ada" and under "Bo" are two things,
+    and so are two events.
     """
     return new.subject_key == subject_key or (trust in may_lend_its_subject(new) and _names_its_subject(new))
 
 
 def may_lend_its_subject(new: MemoryEntry) -> tuple[Trust, ...]:
-    """Of which trust memories under another subject must be for `new` to be a repetition of one."""
+    """Return the trust that a memory under another subject must have for `new` to count as a repetition of it."""
     return () if new.kind in ACCUMULATING else TRUSTS[TRUSTS.index(new.trust) :]
 
 
 def refreshed(old: Memory, new: MemoryEntry, now: datetime) -> Memory:
-    """`old`, said again. A better witness puts it in their own words; a lesser one adds nothing to it.
+    """Return `old` as repeated by `new`: greater trust replaces the wording, lesser trust adds nothing.
 
-    Only the owner's own word makes public what was private. What ours say too is nobody else's. The accounts that it
-    names stay those of the first time: a handle may have passed to somebody else since.
+    Only the owner's own word makes a private memory public. If we say it too, it no longer belongs to others. The named
+    accounts stay those of the first time, as a handle may have passed to another account since.
     """
     before, after = TRUSTS.index(old.trust), TRUSTS.index(new.trust)
     again = replace(
@@ -146,9 +146,9 @@ def refreshed(old: Memory, new: MemoryEntry, now: datetime) -> Memory:
 
 
 def may_replace(new: MemoryEntry) -> tuple[Trust, ...]:
-    """Which living memories under the same kind and subject `new` takes the place of: those of such trust.
+    """Return of which trust the living memories under the same kind and subject must be for `new` to replace them.
 
-    What happened twice stays twice, but in a thread on GitHub, where the newest episode tells all of it.
+    Two events stay two, except in a thread on GitHub, where the newest episode tells all of it.
     """
     if not new.subject_key or (new.kind in ACCUMULATING and not is_github_thread(new.source)):
         return ()
@@ -162,19 +162,19 @@ def _names_its_subject(new: MemoryEntry) -> bool:
 HALF_LIFE = timedelta(days=30)
 
 FEW = 400
-"""So many matches are weighed one by one. A word with more is common."""
+"""The most matches that are weighed one by one. A word with more is common."""
 
 HELPERS = 3
-"""So many common words are used, the rarest."""
+"""The number of common words that are used, the rarest first."""
 
 NEWEST = 100
-"""So many of the newest entries are looked at for each common word."""
+"""The number of newest entries that are examined for each common word."""
 
 FAR = 100_000
-"""So far back, in entries, common words are looked for together: two that never meet would be sought among all."""
+"""The reach of joint searches for common words, in entries; words that never meet would be sought in all."""
 
 LIMITS = (1, 20)
-"""At least and at most so many are found at a time."""
+"""The least and the most entries of a search."""
 
 _SHARE = 0.1
 _AT_LEAST = 20
@@ -182,7 +182,7 @@ _AT_LEAST = 20
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word as the index is asked for it, and about how many memories have it."""
+    """A word in the form for the index, and about how many memories have it."""
 
     match: str
     count: int
@@ -190,14 +190,14 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """Words to search by: `anchors` together have few matches, `common` are the rarest of the others."""
+    """The words of a search: `anchors` together have few matches, `common` are the rarest of the others."""
 
     anchors: tuple[Term, ...]
     common: tuple[Term, ...]
 
 
 class Candidate(NamedTuple):
-    """A memory that may be shown: `weight` says how well the words fit, higher is better."""
+    """A memory that may be shown; a higher `weight` means that the words fit better."""
 
     id: int
     weight: float
@@ -206,10 +206,10 @@ class Candidate(NamedTuple):
 
 
 def plan(terms: Iterable[Term], total: int) -> SearchPlan:
-    """How to search for `terms` among about `total` memories; words that nobody has are left out.
+    """Return how to search for `terms` among about `total` memories; words without a match are left out.
 
-    A word that more than a tenth of all have anchors only if there is no rarer one: it would drown an old memory in
-    new ones that have nothing to do with the question.
+    A word that more than a tenth of all memories have is an anchor only if there is no rarer one: it would hide an old
+    memory behind new ones that have nothing to do with the question.
     """
     known = sorted((term for term in terms if term.count), key=lambda term: term.count)
     telling = max(_AT_LEAST, int(total * _SHARE))
@@ -224,32 +224,32 @@ def plan(terms: Iterable[Term], total: int) -> SearchPlan:
 
 
 def within(limit: int) -> int:
-    """How many to find when `limit` are asked for."""
+    """Return `limit` within the least and the most entries of a search."""
     least, most = LIMITS
     return min(max(limit, least), most)
 
 
 def together(common: Sequence[Term]) -> list[tuple[Term, ...]]:
-    """Which of the common words to look for in the same memory: all, the two rarest, and each alone."""
+    """Return which common words to look for in the same memory: all, the two rarest, and each alone."""
     groups = [tuple(common), tuple(common[:2]), *((term,) for term in common)]
     return list(dict.fromkeys(group for group in groups if group))
 
 
 def rarity(count: int, total: int) -> float:
-    """What it is worth to have a word that `count` of `total` memories have: as bm25 weighs it, and never nothing."""
+    """Return the weight of a word that `count` of `total` memories have, as bm25 has it, but never zero."""
     return math.log(1 + (max(total, count) - count + 0.5) / (count + 0.5))
 
 
 def decay(updated_at: str, now: datetime) -> float:
-    """1 for what is new, half as much for each half-life since."""
+    """Return 1 for a new memory, halved for each half-life since."""
     age = max(now - parse_iso(updated_at), timedelta())
     return float(0.5 ** (age / HALF_LIFE))
 
 
 def best(candidates: Iterable[Candidate], now: datetime, limit: int) -> list[int]:
-    """The ids of the best, best first; of equals the newest.
+    """Return the ids of the best candidates, best first; of equals the newest first.
 
-    Ages are compared with the newest first: once no older one can be good enough, the others are not looked at.
+    The newest are weighed first; once no older one can be good enough, the rest is skipped.
     """
     by_age = sorted(candidates, key=attrgetter("updated_at"), reverse=True)
     most = max((one.weight * one.importance for one in by_age), default=0.0)

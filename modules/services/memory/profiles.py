@@ -1,7 +1,7 @@
-"""Who the SOUL is and whom it serves, in a few fields. Set once at commissioning, later only by the owner's own words.
+"""Two profiles, of the SOUL and of its owner. Set at commissioning, later changed only by the owner's own words.
 
-The rows survive a crash once a call has returned. A change needs `evidence`: a piece of what the owner wrote in that
-session, word for word; a model that made it up, or was talked into it by somebody else, has none.
+A change is durable once the call returns. It needs `evidence`: a piece of what the owner wrote in that session, word
+for word. A model that made the change up, or was talked into it by somebody else, has none.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Subject = Literal["agent", "user"]
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
 FIELD_LENGTH, VALUE_LENGTH = 40, 500
 LIMITS, POSTING, POSTS_A_DAY = "limits", "posting", "posts_a_day"
-"""Fields of the SOUL's profile: what its owner rules out, what they want of its own posts, and how many at most."""
+"""Fields of the SOUL's profile: what its owner rules out, wants of its own posts, and allows as posts per day."""
 STANDING = (LIMITS, POSTING)
-"""The fields to which words are added, each with its day: only an order that takes some back removes them."""
+"""The fields to which words are added with their day; only an order that takes words back removes them."""
 FIELDS = frozenset({*STANDING, POSTS_A_DAY, "name", "role", "voice", "location", "about"})
-"""The fields that have a use of their own; the model may name others."""
+"""The fields that the program uses; the model may name others."""
 
 BLOCK_TOKENS = 400
 
@@ -54,7 +54,7 @@ class ProfileFields:
 
 @dataclass(frozen=True, slots=True)
 class ProfileChange:
-    """What came of a request to change a field: whether it was done, and if not why. `before` is what it said."""
+    """The result of a request to change a field: whether it was done, the reason, and the value `before`."""
 
     accepted: bool
     reason: str
@@ -62,13 +62,13 @@ class ProfileChange:
 
 
 def field_name(name: str) -> str:
-    """A field's name as it is kept: lower case, words joined by `_`; "" when there is none in it."""
+    """Return a field's name as it is stored: lower case, words joined by `_`; "" if it has no usable characters."""
     plain = "_".join(re.findall(r"[a-z0-9]+", name.lower()))[:FIELD_LENGTH].strip("_")
     return plain if _FIELD.fullmatch(plain) else ""
 
 
 def with_added(standing: str, said: str, day: date, taken_back: str = "") -> str:
-    """Return the words that stand in a field without those `taken_back`, and with what was `said` on a day."""
+    """Return the text of a field without the words `taken_back`, and with what was `said` on a day."""
     left = _LONE_DAY.sub("", standing.replace(taken_back, "") if taken_back else standing).strip(" ;,")
     new = said.removeprefix(left).strip(" ;,")
     entry = f"{new} (said on {day.isoformat()})" if new else ""
@@ -76,13 +76,13 @@ def with_added(standing: str, said: str, day: date, taken_back: str = "") -> str
 
 
 def most_posts(profile: ProfileFields) -> int | None:
-    """Return how many posts of its own the owner lets the SOUL make in a day; None if they did not say."""
+    """Return the most posts of its own that the owner allows the SOUL per day; None if not said."""
     said = profile.agent.get(POSTS_A_DAY, "")
     return int(said) if said.isdecimal() else None
 
 
 def unfounded(evidence: str, owner_words: Iterable[str]) -> str:
-    """Why `evidence` does not show that the owner said so; "" when it does. White space counts as one blank."""
+    """Return why `evidence` does not show that the owner said so, or "". Any white space counts as one space."""
     said = _plain(evidence)
     size = len("".join(char for char in said if char.isalnum()).encode(errors="replace"))
     if size < (_WORDS_BYTES if " " in said else _EVIDENCE_BYTES):
@@ -95,7 +95,7 @@ def unfounded(evidence: str, owner_words: Iterable[str]) -> str:
 def initialise(
     connection: sqlite3.Connection, agent: Mapping[str, str], user: Mapping[str, str], by: str, now: datetime
 ) -> None:
-    """Set the fields inside a transaction of the caller's; blank ones and names that say nothing are left out."""
+    """Set the fields inside a transaction of the caller; empty values and unusable names are left out."""
     for subject, fields in (("agent", agent), ("user", user)):
         for name, value in fields.items():
             known, said = field_name(name), one_line(value, VALUE_LENGTH)
@@ -104,9 +104,9 @@ def initialise(
 
 
 def begin_with_owner(connection: sqlite3.Connection, owner_did: str) -> str:
-    """Set aside what the owner of the last start said in private, and forget their profile, where it was another.
+    """Set aside the former owner's private memories and delete their profile if the owner has changed.
 
-    Return the DID of that other; "" for none.
+    Return the DID of the former owner; "" if it is the same or there was none.
     """
     former = marks.get(connection, _OWNER)
     marks.put(connection, {_OWNER: owner_did})
@@ -118,7 +118,7 @@ def begin_with_owner(connection: sqlite3.Connection, owner_did: str) -> str:
 
 
 def profile_of(connection: sqlite3.Connection) -> ProfileFields:
-    """Both profiles as they stand."""
+    """Return both profiles."""
     found: dict[str, dict[str, str]] = {subject: {} for subject in SUBJECTS}
     for row in connection.execute("SELECT subject, field, value FROM profiles ORDER BY rowid"):
         found[row["subject"]][row["field"]] = row["value"]
@@ -133,9 +133,9 @@ def profile_block(
     public_only: bool,
     max_tokens: int = BLOCK_TOKENS,
 ) -> str:
-    """The profiles as a compact part of a prompt, whole fields, limits first; "" when there are none.
+    """Return the profiles as a compact part of a prompt, in whole fields, limits first; "" if there are none.
 
-    With `public_only` what is known of the owner stays out, and what they want of the SOUL's own posts.
+    With `public_only` the owner's profile is left out, and what they want of the SOUL's own posts.
     """
     private = {POSTING, POSTS_A_DAY} if public_only else ()
     agent = sorted(profile.agent.items(), key=lambda item: item[0] not in STANDING)
@@ -159,7 +159,7 @@ class Profiles:
         self._clock = clock
 
     async def get(self) -> ProfileFields:
-        """Both profiles as they stand."""
+        """Return both profiles."""
         return await self._database.run(profile_of)
 
     async def update(
@@ -174,10 +174,10 @@ class Profiles:
         taken_back: str = "",
         timezone: str = "",
     ) -> ProfileChange:
-        """Change one field, if the owner's own words of this session bear it out; never raises for a refusal.
+        """Change one field if the owner's own words of this session support it; a refusal is returned, not raised.
 
-        To limits and wishes for posts the value is added, with the day in `timezone`; only what is `taken_back`, as
-        it stands there, goes. Any other field takes the value; an empty one deletes it.
+        For `limits` and `posting` the value is added, with the day in `timezone`; only what is `taken_back`, word for
+        word, is removed. Any other field is replaced; an empty value deletes it.
         """
         known, said, gone = field_name(field), _plain(clean(value)), _plain(clean(taken_back))
         if not known:

@@ -1,8 +1,8 @@
-"""What of memory a turn is shown: whole entries that fit its message, in their words, and counted as shown.
+"""Selects what a turn is shown of memory: whole entries that fit its message, in their own words, counted as shown.
 
-Outside the owner's own sessions only what may be told to others is looked at. Notes that rest on other people's words
-are framed as such, and the turn learns whose words came in. The counters are committed before the text is handed out;
-a store that only reads for now costs the counters, and not the text.
+Outside the owner's own sessions only public entries are searched. Notes that rest on other people's words are framed as
+such, and the result says whose words they are. The counters are committed before the text is returned; a read-only
+store loses the counters, but not the text.
 """
 
 from __future__ import annotations
@@ -21,54 +21,54 @@ from modules.services.skills.skills import Framer, Skills
 
 RECALL_ENTRIES, PUBLIC_RECALL_ENTRIES = 8, 4
 RECALL_TOKENS, PUBLIC_RECALL_TOKENS = 2000, 800
-"""At most so much comes to mind in a turn of the owner's, and in any other."""
+"""The most entries and tokens that are recalled in the owner's turns, and in any other."""
 
 _SEARCHED = 20
 _ENTRIES_KEPT = 200
 _SKILL = "memory"
 _PLACE = "\0"
 FOREIGN: dict[Trust, Provenance] = {"stranger": Provenance.STRANGER, "peer": Provenance.PEER}
-"""Whose words a memory rests on that rests on those of others."""
+"""The provenance of memories that rest on the words of others, by trust."""
 
 
 def words_of(memories: Iterable[Memory]) -> Provenance | None:
-    """Whose words these hold, the least trusted; None when they are all our own or the owner's."""
+    """Return the provenance of the least trusted words in these; None if all are ours or the owner's."""
     return min((FOREIGN[memory.trust] for memory in memories if memory.trust in FOREIGN), default=None)
 
 
 def trusted(memory: Memory, least: Provenance) -> bool:
-    """Whether it rests on no words less trusted than `least`; our own are trusted like the owner's."""
+    """Return whether it rests on no words less trusted than `least`; our own are trusted like the owner's."""
     return FOREIGN.get(memory.trust, Provenance.OWNER) >= least
 
 
 def words_from(memory: Memory) -> str:
-    """Return from whose words a memory is that does not rest on ours or the owner's alone."""
+    """Return from whose words a memory comes that does not rest on ours or the owner's alone."""
     if memory.source.startswith(OWNER_SOURCE) and not memory.source.startswith(OWNER_SOURCE + READING_SOURCE):
         return f"from a talk with your owner that also held the words of a {memory.trust}"
     return f"from the words of a {memory.trust}"
 
 
 def as_told(memory: Memory) -> Memory:
-    """Return a memory without what no prompt tells: whether it came to mind."""
+    """Return a memory without its recall counters, which no prompt shows."""
     return replace(memory, last_recalled_at=None, recall_count=0)
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRenderer:
-    """Entries in the words of a prompt. `timezone` is that of the days named; "" is the machine's own."""
+    """Renders entries for a prompt. `timezone` is that of the dates; "" is the machine's."""
 
     skills: Skills
     framer: Framer
     timezone: str = ""
 
     def entry(self, memory: Memory) -> str:
-        """Return one entry, whole. A day that its subject names is not told again."""
+        """Return one whole entry. A day that its subject names is not repeated."""
         day = f"{local(parse_iso(memory.updated_at), self.timezone):%Y-%m-%d}"
         when = "" if day in memory.subject else day
         return self._rendered(memory, "Entry", when=when, importance=memory.importance)
 
     def entry_of_day(self, memory: Memory) -> str:
-        """Return one entry below the heading of its day, which tells when it was."""
+        """Return one entry below the heading of its day, without a date."""
         return self._rendered(memory, "Day Entry")
 
     def _rendered(self, memory: Memory, section: str, **known: object) -> str:
@@ -83,24 +83,24 @@ class MemoryRenderer:
         return self.skills.render(_SKILL, section, **known, subject=subject, body=body, tags=tags)
 
     def entries(self, memories: Iterable[Memory]) -> str:
-        """One after another."""
+        """Return the entries, one after another."""
         return "\n".join(self.entry(memory) for memory in memories)
 
     def hidden(self) -> str:
-        """Return that something fits and is not told here, because it rests on words of others."""
+        """Return the hint that fitting entries are hidden here because they rest on words of others."""
         return self.skills.render(_SKILL, "Hidden")
 
     def recalled(self, entries: str) -> str:
-        """Entries as a part of a prompt."""
+        """Return the entries as a part of a prompt."""
         return self.skills.render(_SKILL, "Recalled", entries=entries)
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What came to mind: `text` for the prompt ("" for nothing), and whose words it brings in, if they are not ours.
+    """The result of a recall: `text` for the prompt ("" for none), and whose words it brings in, if they are not ours.
 
-    `memories` are all that fit, also those that the prompt shows elsewhere and `text` therefore leaves out.
-    `uncounted` says why it was not counted as shown; "" when it was.
+    `memories` are all that fit, including those that the prompt shows elsewhere and `text` therefore leaves out.
+    `uncounted` says why they were not counted as shown; "" if they were.
     """
 
     text: str = ""
@@ -114,10 +114,10 @@ class Recalled:
 
 
 class MemoryRecall:
-    """Finds what a turn should be reminded of.
+    """Finds the entries that a turn is shown.
 
-    The same entries are told in the same bytes, however they were found: the oldest first, and each as it was told
-    last, the marks around others' words included. These were drawn when those words were written already.
+    The same entries give the same bytes, however they were found: oldest first, and each as it was rendered last,
+    including the boundaries around others' words. Those were drawn after these words had been written.
     """
 
     def __init__(self, store: MemoryStore, clock: Clock, estimate: Callable[[str], int]) -> None:
@@ -137,19 +137,19 @@ class MemoryRecall:
         counted: bool = True,
         person: str = "",
     ) -> Recalled:
-        """The best entries for `text` that fit, the introduction included; their counters are raised if `counted`.
+        """Return the best entries for `text` that fit, with the introduction; their counters are raised if `counted`.
 
-        Outside the owner's sessions these are notes about `person` and about what the text speaks of, and no others.
+        Outside the owner's sessions only notes about `person` and about subjects of the text are returned.
 
         Args:
             text: the new message of the turn.
-            memory_renderer: the words, with the turn's own framer.
+            memory_renderer: renders them, with the turn's own framer.
             public_only: True for every session that is not the owner's.
-            least: leave out what rests on words less trusted than these, so that the turn does not sink; in the owner's
-                sessions it is told that there is some about what the text speaks of.
-            shown: the memories that the prompt holds already; they come to mind, too, but are not told again.
+            least: leave out what rests on words less trusted than these, so that the turn keeps its provenance; in the
+                owner's sessions a hint tells that there is some about a subject of the text.
+            shown: the memories that the prompt holds already; they are recalled too, but not rendered again.
             counted: False for a look that no model sees.
-            person: the DID of whom the turn is about; "" for nobody.
+            person: the DID of the person that the turn is about; "" for nobody.
 
         """
         now = self._clock.now()
@@ -194,5 +194,5 @@ class MemoryRecall:
 
 
 def _page(told: Mapping[Memory, str]) -> str:
-    """Return the entries of these memories, the oldest first."""
+    """Return the rendered entries of these memories, oldest first."""
     return "\n".join(told[memory] for memory in sorted(told, key=lambda memory: (memory.updated_at, memory.id)))

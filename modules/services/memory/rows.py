@@ -1,7 +1,7 @@
-"""What one SOUL remembers, in `soul.db`: saved, found by full-text search, and counted. What returned is on the disk.
+"""The SOUL's memories in `soul.db`: saved, found by full-text search, and counted. A change is durable on return.
 
-Each module-level function is one step of a caller's transaction. Triggers keep the full-text index in the same
-transaction. The work of a search is bounded whatever is asked and however much is known.
+Each module-level function is one step of a caller's transaction. Triggers update the full-text index in the same
+transaction. The work of a search is bounded for any query and any number of memories.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from modules.services.memory.people import handles_of, with_named_accounts
 from modules.services.memory.policy import Candidate, SearchPlan, Term
 
 TERMS_MAX = 16
-"""So many distinct words of a text are looked for."""
+"""The most distinct words of a text that are searched for."""
 
 _TEXT_MAX = 8000
 _LONG_WORD, _BEGINNING, _SHARE = 4, 5, 3
@@ -36,22 +36,22 @@ _WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{N}\u0300-\u0331]*")
 
 
 class AskedWords(NamedTuple):
-    """What a text asks for: words, and phrases of tokens for what is written without spaces."""
+    """The search terms of a text: words, and phrases of tokens for scripts without spaces."""
 
     words: list[str]
     phrases: list[tuple[str, ...]]
 
 
 def asked(text: str) -> AskedWords:
-    """What to search for, as it is written."""
+    """Return the search terms of a text, as it is written."""
     rest, phrases = take_apart(text[:_TEXT_MAX])
     return AskedWords(words(rest), phrases)
 
 
 def is_about(subject: str, text: str) -> bool:
-    """Whether a text speaks of a subject: it has a third of the subject's longer words, and one at least.
+    """Return whether a text is about a subject: it has at least one, and a third, of the subject's longer words.
 
-    Words count by how they begin, so that most forms of a word are one.
+    Words are compared by their beginnings, so that most forms of a word are one.
     """
     named = _beginnings(subject)
     shared = named & _beginnings(text)
@@ -65,9 +65,9 @@ def _beginnings(text: str) -> set[str]:
 
 
 def words(text: str) -> list[str]:
-    """The distinct words of a text in the order of their last mention, for the last may still be half a word.
+    """Return the distinct words of a text in the order of their last mention, as the last may be incomplete.
 
-    Of many, the longest: short words are the common ones.
+    If there are too many, the longest are kept, as short words are the common ones.
     """
     found: dict[str, str] = {}
     for word in _WORD.findall(text[:_TEXT_MAX]):
@@ -79,7 +79,7 @@ def words(text: str) -> list[str]:
 
 
 def folded(text: str) -> str:
-    """All words of a text in small letters and without diacritics, for an index that does not fold by itself."""
+    """Return all words of a text in lower case and without diacritics, for an index that does not fold by itself."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     bare = "".join(sign for sign in unicodedata.normalize("NFKD", plain) if unicodedata.category(sign) != "Mn")
     return " ".join(_WORD.findall(unicodedata.normalize("NFC", bare)))
@@ -91,7 +91,7 @@ COLUMNS = (
 )
 
 OURS = f"substr(source, 1, {len(FORMER_PREFIX)}) <> '{FORMER_PREFIX}'"
-"""The condition of all but what a former owner said in private."""
+"""The condition for all memories except what a former owner said in private."""
 _LIVING = f"{OURS} AND superseded_by IS NULL"
 _TAG_END = "\n"
 # NOTE(self): private-use letters are words to the tokenizer, and no text that is searched for contains them.
@@ -100,16 +100,16 @@ _SHELVES: dict[Kind, str] = {kind: chr(ord(_PUBLIC) + 1 + number) for number, ki
 
 
 def remember(connection: sqlite3.Connection, new: NewMemory, now: datetime) -> int:
-    """Keep `new` by the rules of `policy`; the id of the row that now holds it.
+    """Save `new` by the rules of `policy`; return the id of the row that now holds it.
 
     Raises:
-        ValueError: there is nothing to remember in it.
+        ValueError: it has no content.
 
     """
     entry = policy.entry(with_named_accounts(connection, new, new.resolved))
     memory_id = _repeat(connection, entry, now) or _insert(connection, entry, now)
     if trusts := policy.may_replace(entry):
-        # NOTE(self): others' words may have chosen a subject that is not in the line: of the owner's it reaches lines.
+        # NOTE(self): others' words may have chosen a subject not in the line; of the owner's, it replaces lines only.
         only_lines = entry.subject_key != policy.key(entry.subject)
         connection.execute(
             f"UPDATE memories SET superseded_by = ? WHERE {_LIVING} AND kind = ? AND subject_key = ?"  # noqa: S608 - a constant
@@ -121,7 +121,7 @@ def remember(connection: sqlite3.Connection, new: NewMemory, now: datetime) -> i
 
 
 def fetch(connection: sqlite3.Connection, ids: Collection[int]) -> list[Memory]:
-    """The rows with these ids, in this order; what is not there is left out."""
+    """Return the rows with these ids, in this order; missing ones are left out."""
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM memories WHERE {OURS} AND id IN (SELECT value FROM json_each(?))",  # noqa: S608 - constants
         (json.dumps(list(ids)),),
@@ -131,7 +131,7 @@ def fetch(connection: sqlite3.Connection, ids: Collection[int]) -> list[Memory]:
 
 
 def forget(connection: sqlite3.Connection, memory_id: int) -> None:
-    """Delete a memory; what it took the place of stays replaced."""
+    """Delete a memory; what it had replaced stays replaced."""
     connection.execute("UPDATE memories SET superseded_by = id WHERE superseded_by = ?", (memory_id,))
     connection.execute("DELETE FROM memories WHERE id = ?", (memory_id,))
     # NOTE(self): the index keeps the words of deleted rows until its parts are merged.
@@ -139,7 +139,7 @@ def forget(connection: sqlite3.Connection, memory_id: int) -> None:
 
 
 def history(connection: sqlite3.Connection, memory_id: int) -> list[Memory]:
-    """All under the kind and subject of this one, newest first; what has no subject stands alone."""
+    """Return all memories under the kind and subject of this one, newest first; one without a subject stands alone."""
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM memories WHERE {OURS} AND (kind, subject_key) ="  # noqa: S608 - constants
         " (SELECT kind, subject_key FROM memories WHERE id = ?) AND (subject_key <> '' OR id = ?) ORDER BY id DESC",
@@ -157,7 +157,7 @@ def newest(
     public_only: bool,
     limit: int,
 ) -> list[Memory]:
-    """Living entries by their last change, newest first; from `since` on, and before `until`."""
+    """Return living entries by their last change, newest first; since `since`, and before `until`."""
     found: list[tuple[str, int]] = []
     # NOTE(self): one step through the index for each kind: a rare kind costs no more than a common one.
     for kind in kinds or KINDS:
@@ -172,7 +172,7 @@ def newest(
 
 
 def of_person(connection: sqlite3.Connection, did: str, limit: int, *, public_only: bool) -> list[Memory]:
-    """Living entries that rest on the words of an account, newest first."""
+    """Return living entries that rest on the words of an account, newest first."""
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM memories WHERE {_LIVING} AND instr(' ' || dids || ' ', ' ' || ? || ' ')"  # noqa: S608 - constants
         " AND private <= ? ORDER BY updated_at DESC, id DESC LIMIT ?",
@@ -182,13 +182,13 @@ def of_person(connection: sqlite3.Connection, did: str, limit: int, *, public_on
 
 
 def shelves(kinds: Iterable[Kind], *, public_only: bool) -> list[str]:
-    """What a full-text query is joined to by AND so that it finds only these kinds, or only what is public."""
+    """Return the terms that restrict a full-text query, joined by AND, to these kinds or to public entries."""
     of_kinds = " OR ".join(f'"{_SHELVES[kind]}"' for kind in dict.fromkeys(kinds))
     return [*([f"({of_kinds})"] if of_kinds else []), *([f'"{_PUBLIC}"'] if public_only else [])]
 
 
 def memory_of(row: sqlite3.Row) -> Memory:
-    """A row as a value."""
+    """Return a row as a value."""
     fields: dict[str, Any] = dict(row)
     read = {"tags": tags_of(row), "private": bool(fields["private"])}
     read |= {name: tuple(fields[name].split()) for name in ("dids", "about")}
@@ -196,7 +196,7 @@ def memory_of(row: sqlite3.Row) -> Memory:
 
 
 def tags_of(row: sqlite3.Row) -> tuple[str, ...]:
-    """The tags in a row."""
+    """Return the tags of a row."""
     return tuple(filter(None, row["tags"].split(_TAG_END)))
 
 
@@ -241,7 +241,7 @@ def _repeat(connection: sqlite3.Connection, entry: policy.MemoryEntry, now: date
 def insert_exported(
     connection: sqlite3.Connection, entry: policy.MemoryEntry, line: MemoryLine, memory_id: int, successor: int | None
 ) -> None:
-    """Write one memory of an export under this id, with its times, counts and what took its place."""
+    """Write one memory of an export under this id, with its times, counts and successor."""
     values = _values(entry, created_at=line.created_at, updated_at=line.updated_at) | {
         "id": memory_id,
         "last_recalled_at": line.last_recalled_at,
@@ -290,11 +290,11 @@ def _shelf(kind: Kind, texts: Iterable[str], *, private: bool) -> str:
 
 _PREFIX_MIN = 2
 _SURE = 50
-"""So many of the newest are enough where whatever the index finds may be shown: more than twice what is asked for."""
+"""The number of newest that suffices if everything that the index finds may be shown: over twice the largest limit."""
 
 
 def search(connection: sqlite3.Connection, query: Query, now: datetime, *, far: int = policy.FAR) -> list[Memory]:
-    """Living entries, best first; without a word in the query, the newest."""
+    """Return living entries, best first; the newest if the query has no words."""
     limit = policy.within(query.limit)
     if query.public_only and query.kinds and PRIVATE_KINDS.issuperset(query.kinds):
         return []
@@ -305,7 +305,7 @@ def search(connection: sqlite3.Connection, query: Query, now: datetime, *, far: 
 
 
 class _Search:
-    """One search, inside one transaction."""
+    """One search inside one transaction."""
 
     def __init__(self, connection: sqlite3.Connection, query: Query, now: datetime, far: int) -> None:
         self._rows = connection
@@ -314,7 +314,7 @@ class _Search:
         self._far = far
         self._rarities: dict[str, float] = {}
         self._enough = policy.NEWEST if query.since else _SURE
-        # NOTE(self): how many there are is counted row by row; the highest number is at hand, and near enough.
+        # NOTE(self): a count would read every row; the highest id is at hand and close enough.
         self._total: int = connection.execute("SELECT coalesce(max(id), 0) FROM memories").fetchone()[0]
 
     def best(self, wanted: AskedWords, limit: int) -> list[int]:
@@ -336,7 +336,7 @@ class _Search:
             yield from self._last(word)
 
     def _last(self, word: str) -> Iterator[Term]:
-        """The last word, and what it may become: a memory with the whole word has both."""
+        """Yield the last word, and its prefix form if that adds matches: a memory with the whole word has both."""
         whole = self._term(f'"{word}"')
         yield whole
         if whole.count <= policy.FEW and len(word) >= _PREFIX_MIN:
@@ -345,7 +345,7 @@ class _Search:
                 yield begun
 
     def _term(self, match: str) -> Term:
-        """How many have it: exactly if they are few, else as if all rows had it as often as the newest."""
+        """Return a term with its count: exact if small, otherwise extrapolated from the newest rows."""
         matches, oldest = self._rows.execute(
             "SELECT count(*), min(rowid) FROM"
             " (SELECT rowid FROM memories_fts WHERE memories_fts MATCH ? ORDER BY rowid DESC LIMIT ?)",
@@ -356,11 +356,11 @@ class _Search:
         return Term(match, matches)
 
     def _anchored(self, plan: SearchPlan) -> list[Candidate]:
-        """All that have one of the anchors, by bm25, and more for each common word that they have too."""
+        """Return all that have an anchor, weighed by bm25, with more weight for each common word that they have too."""
         anchors = _any(plan.anchors)
         extra: dict[int, float] = {}
         for term in plan.common:
-            # NOTE(self): where few have a word, all of them are found sooner than those that have an anchor too.
+            # NOTE(self): for a rare word it is faster to find all rows than those that also have an anchor.
             match = term.match if term.count <= policy.FEW else f"({anchors}) AND {term.match}"
             for row in self._rows.execute("SELECT rowid FROM memories_fts WHERE memories_fts MATCH ?", (match,)):
                 extra[row[0]] = extra.get(row[0], 0.0) + self._rarity(term)
@@ -374,16 +374,16 @@ class _Search:
         return [Candidate(row[0], row[1] + extra.get(row[0], 0.0), row[2], row[3]) for row in rows]
 
     def _newest_of(self, common: tuple[Term, ...]) -> list[Candidate]:
-        """The newest that have the common words: as many of them together as can be found."""
+        """Return the newest that have the common words, preferring as many of them together as possible."""
         shelf = shelves(self._query.kinds, public_only=self._query.public_only)
-        # NOTE(self): what stands on a small shelf is walked through in no time, however old it is.
+        # NOTE(self): a small shelf is read quickly, however old its entries are.
         small = bool(shelf) and self._term(" AND ".join(shelf)).count <= policy.FEW
         near = 0 if small else max(0, self._total - self._far)
         groups = policy.together(common)
         having = self._having((group for group in groups if len(group) == 1), shelf, near)
         if near and not having:
             having = self._having([common[:1]], shelf, 0)
-        # NOTE(self): most memories stand on a large shelf: words that seldom meet are sought faster without it.
+        # NOTE(self): most memories stand on a large shelf: words that seldom meet are found faster without it.
         several = self._having(
             (group for group in groups if len(group) > 1), shelf, near, shelf_first=small or not shelf
         )
@@ -400,9 +400,9 @@ class _Search:
     def _having(
         self, groups: Iterable[tuple[Term, ...]], shelf: list[str], after: int, *, shelf_first: bool = True
     ) -> dict[int, set[Term]]:
-        """The newest that have all words of a group, each with the words that it is known to have.
+        """Return the newest that have all words of a group, each with the words that it is known to have.
 
-        Without `shelf_first`, where all that have the words are only a few, some may not stand on the shelf.
+        Without `shelf_first`, if few have the words, some of these may not stand on the shelf.
         """
         having: dict[int, set[Term]] = {}
         for group in groups:
@@ -456,15 +456,15 @@ class MemoryStore:
         self._database = database
 
     async def save(self, new: NewMemory, now: datetime) -> int:
-        """Keep a memory and return its id. The same words refresh a row; others of the same subject replace it."""
+        """Save a memory and return its id. The same words refresh a row; others of the same subject replace it."""
         return (await self.save_all([new], now))[0]
 
     async def save_all(self, memories: Sequence[NewMemory], now: datetime) -> list[int]:
-        """Keep all of them, or none."""
+        """Save all of them, or none; return their ids."""
         return await self._database.run(lambda rows: [remember(rows, new, now) for new in memories])
 
     async def search(self, query: Query, now: datetime) -> list[Memory]:
-        """Return living entries, best first; the newest where the query has no text."""
+        """Return living entries, best first; the newest if the query has no text."""
         return await self._database.run(lambda rows: search(rows, query, now))
 
     async def of_person(self, did: str, limit: int, *, public_only: bool) -> list[Memory]:
@@ -476,7 +476,7 @@ class MemoryStore:
         return await self._database.run(lambda rows: next(iter(fetch(rows, [memory_id])), None))
 
     async def history(self, memory_id: int) -> list[Memory]:
-        """Return all that ever stood under the same kind and subject, newest first."""
+        """Return all entries that ever stood under the same kind and subject, newest first."""
         return await self._database.run(lambda rows: history(rows, memory_id))
 
     async def recalled(self, ids: Collection[int], now: datetime) -> None:
@@ -492,7 +492,7 @@ class MemoryStore:
         await self._database.run(count)
 
     async def retire(self, memory_id: int, now: datetime) -> bool:
-        """Hide an entry from searches, its own id standing for a successor; it stays in the history."""
+        """Hide an entry from searches by making its own id its successor; it stays in the history."""
 
         def retire(rows: sqlite3.Connection) -> bool:
             retired = rows.execute(

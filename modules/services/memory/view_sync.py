@@ -1,7 +1,7 @@
-"""Keeps MEMORY.md and the daily files in step with memory: what a hand wrote is taken in first, then all is rendered.
+"""Synchronises MEMORY.md and the daily files with memory: edits by hand are imported first, then all is rendered.
 
-Memory is the record, the files are views. After a crash between any two steps the next `sync` does the rest: what was
-taken in is not taken in again, and the mark that says what the file was last rendered as is written after the file.
+Memory is the record, the files are views. After a crash between any two steps the next `sync` does the rest: an import
+is not repeated, and the mark that describes the last rendering is written after the file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from modules.services.owner_files import OwnerFiles
 
 VIEW = "MEMORY.md"
 PREAMBLE = "Before the first heading"
-"""The subject of what stands above the first heading."""
+"""The subject of the text above the first heading."""
 
 _UNTITLED = "Untitled"
 _LEVEL = 2
@@ -58,7 +58,7 @@ class Section:
 
 
 def parse_view(markdown: str) -> tuple[Section, ...]:
-    """The sections of a file, in its order."""
+    """Return the sections of a file, in its order."""
     lines = _lines(policy.clean(markdown).lstrip("\ufeff"))
     titles: list[str] = []
     texts: list[str] = []
@@ -71,7 +71,7 @@ def parse_view(markdown: str) -> tuple[Section, ...]:
 
 
 def render_view(sections: Iterable[Section]) -> str:
-    """The file. The same sections give the same bytes."""
+    """Return the text of the file. The same sections give the same bytes."""
     parts: list[str] = []
     for section in sections:
         text = _escaped(_tidy(section.text))
@@ -83,7 +83,7 @@ def render_view(sections: Iterable[Section]) -> str:
 
 
 def sections_of(memories: Iterable[Memory], order: Sequence[str] = ()) -> tuple[tuple[Section, Memory], ...]:
-    """Each memory as its section: in the given order of titles, then by age; what is trusted more goes first."""
+    """Return each memory as its section, in the given order of titles, then by age; under one title by trust."""
     places = {policy.key(title): place for place, title in enumerate(order)}
 
     def place(memory: Memory) -> tuple[bool, int, int, str, int]:
@@ -100,12 +100,12 @@ def sections_of(memories: Iterable[Memory], order: Sequence[str] = ()) -> tuple[
 
 
 def with_heading(section: Section) -> str:
-    """A body that says its own heading: tells apart bodies that would count as the same, and an empty one from none."""
+    """Return a body with its own heading, which distinguishes bodies that would count as equal, and empty from none."""
     return f"## {section.title}\n\n{section.text}".rstrip()
 
 
 def _told(memory: Memory) -> str:
-    """The text of a body, without its own heading if it begins with one."""
+    """Return the text of a body, without its own heading if it begins with one."""
     text = _tidy(memory.body)
     first, _, rest = text.partition("\n")
     return _tidy(rest) if first == f"## {_title(memory.subject)}" else text
@@ -120,7 +120,7 @@ def _title(words: str) -> str:
 
 
 def _unique(titles: Sequence[str]) -> list[str]:
-    """The same titles, the later of two that count as one with the first number that makes them differ."""
+    """Return the titles with a number appended to the later of two that count as equal."""
     reserved = {policy.key(PREAMBLE), *(policy.key(title) for title in titles)}
     used = {policy.key(PREAMBLE)}
     unique: list[str] = []
@@ -162,7 +162,7 @@ def _unescaped(line: str) -> str:
 
 
 def _meant(line: str) -> bool:
-    """Whether a line outside of code, without the backslashes before it, would be a heading or open a code block."""
+    """Return whether a line outside code, without leading backslashes, would be a heading or open a code block."""
     alone = outline([line.lstrip("\\")])
     return bool(alone.open_fence) or any(not heading.indent and _begins_section(heading) for heading in alone.headings)
 
@@ -173,7 +173,7 @@ def _begins_section(heading: Heading) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The file as it was last rendered: the hash of all of it, and each section's title and hash in their order."""
+    """The file as it was last rendered: the hash of all of it, and each section's title and hash in order."""
 
     sha256: str = ""
     sections: tuple[tuple[str, str], ...] = ()
@@ -187,14 +187,14 @@ class Rendered:
 
     @classmethod
     def from_json(cls, text: str) -> Rendered:
-        """The inverse of `as_json`."""
+        """Return the value that `as_json` wrote."""
         data = json.loads(text)
         return cls(data["sha256"], tuple((title, digest) for title, digest in data["sections"]))
 
 
 @dataclass(frozen=True, slots=True)
 class ViewMerge:
-    """What must be done: sections to remember, each with what stood there before, and memories to retire."""
+    """The result of a merge: sections to save, each with the memory it replaces; memories to retire or keep."""
 
     saved: tuple[tuple[Section, Memory | None], ...] = ()
     retired: tuple[Memory, ...] = ()
@@ -202,7 +202,7 @@ class ViewMerge:
 
 
 def merge(before: Rendered, written: Sequence[Section], living: Sequence[tuple[Section, Memory]]) -> ViewMerge:
-    """What the hand that wrote `written` wants of what is remembered (`living`)."""
+    """Return the changes to memory (`living`) that the edited file (`written`) asks for."""
     base = {policy.key(title): digest for title, digest in before.sections}
     now = {policy.key(section.title): (section, memory) for section, memory in living}
     wanted = {policy.key(section.title): section for section in written}
@@ -223,7 +223,7 @@ def merge(before: Rendered, written: Sequence[Section], living: Sequence[tuple[S
 
 
 def missing(merged: ViewMerge, living: Sequence[tuple[Section, Memory]]) -> list[tuple[Section, Memory | None]]:
-    """What should be remembered by now and is not: a store may take two bodies, or two subjects, for the same."""
+    """Return what a save did not keep: a store may take two bodies, or two subjects, for the same."""
     sections = {section for section, _ in living}
     ids, texts = {memory.id for _, memory in living}, {section.text for section, _ in living}
     lost: list[tuple[Section, Memory | None]] = [pair for pair in merged.saved if pair[0] not in sections]
@@ -234,13 +234,13 @@ def missing(merged: ViewMerge, living: Sequence[tuple[Section, Memory]]) -> list
 
 
 def rendered(text: str, sections: Iterable[Section]) -> Rendered:
-    """What to keep of a file that was just rendered."""
+    """Return the description of a file that was just rendered."""
     digest = hashlib.sha256(text.encode()).hexdigest()
     return Rendered(digest, tuple((section.title, section_digest(section)) for section in sections))
 
 
 def section_digest(section: Section) -> str:
-    """SHA-256 of a section, in hex."""
+    """Return the SHA-256 of a section, in hex."""
     return hashlib.sha256(f"{section.title}\n{section.text}".encode()).hexdigest()
 
 
@@ -257,10 +257,10 @@ _PAGES_KEPT = 24
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """What a hand had changed: sections taken in, subjects taken out, and sections that could not be kept as they are.
+    """The edits by hand: titles of imported sections, retired subjects, titles of sections that cannot be kept.
 
-    While sections cannot be kept the file stays as the hand left it; `unkept` names them once, and again only when they
-    are others. `text` is the file as it is now: nobody has to read it again.
+    While sections cannot be kept the file stays as it was edited; `unkept` names them once, and again only when they
+    change. `text` is the file as it is now, so that it need not be read again.
     """
 
     taken_in: tuple[str, ...] = ()
@@ -270,14 +270,14 @@ class Synced:
 
 
 class _Edited(Exception):
-    """A hand was faster: the file is no more as it was read."""
+    """Raised if the file was edited since it was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayText:
-    """A daily view for a prompt, whose words it brings in, if they are not ours, and the memories that it shows.
+    """A daily view for a prompt, the provenance of its words if they are not ours, and the memories that it shows.
 
-    `part` says which notes of the day it has: all, or those from before a talk began, or those from then on.
+    `part` says which notes of the day it has: all, those from before a talk began, or those since then.
     """
 
     name: str
@@ -289,7 +289,7 @@ class DayText:
 
 @dataclass(frozen=True, slots=True)
 class _ToldPage:
-    """A page as it was told: how many notes there were, and those in it."""
+    """A rendered page: its text, the number of notes, and the notes that it shows."""
 
     text: str
     count: int
@@ -297,7 +297,7 @@ class _ToldPage:
 
 
 class MemoryFile:
-    """MEMORY.md."""
+    """Synchronises MEMORY.md with memory."""
 
     def __init__(self, *, store: MemoryStore, database: Database, files: OwnerFiles, clock: Clock) -> None:
         self._store = store
@@ -308,12 +308,12 @@ class MemoryFile:
         self._unkept: tuple[str, ...] = ()
 
     async def sync(self) -> Synced:
-        """Take in what a hand changed, then render.
+        """Import what was edited by hand, then render.
 
-        A file that was taken away or emptied is rendered again: it takes nothing out of memory.
+        A file that was deleted or emptied is rendered again; that removes nothing from memory.
 
         Raises:
-            PolicyBlocked: the file is no text, or would be too large; it stays as it is.
+            PolicyBlocked: the file is not text, or would be too large; it stays as it is.
             StorageError: the disk or the store refuses.
             Transient: the store cannot be reached.
 
@@ -348,9 +348,9 @@ class MemoryFile:
         return replace(synced, unkept=() if synced.unkept == told else synced.unkept, text=text)
 
     async def seen(self) -> tuple[str, bool]:
-        """What a `sync` would make of the file, without making it; and whether a hand changed it since the last one.
+        """Return the text that `sync` would write, without writing it, and whether the file was edited since the last.
 
-        What a hand changed is not taken in: the file is then told as it lies. Errors are those of `sync`.
+        An edited file is not imported but returned as it is. Errors are those of `sync`.
         """
         before = await self._database.run(_before)
         text = await self._files.read(VIEW)
@@ -376,7 +376,7 @@ class MemoryFile:
         )
 
     async def _save(self, sections: Sequence[tuple[Section, Memory | None]], *, plain: bool, anew: bool) -> None:
-        """Remember them; `anew` after what the store takes for the same was told apart or retired."""
+        """Save the sections; `anew` first retires memories that the store takes for the same."""
         now = self._clock.now()
         pending = list(sections)
         if anew:
@@ -394,10 +394,10 @@ class MemoryFile:
 
 
 class DayFiles:
-    """`memory/YYYY-MM-DD.md`, in the days of one time zone; "" is the machine's own.
+    """The files `memory/YYYY-MM-DD.md`, with days in one time zone; "" is the machine's.
 
-    A page that is told again with the same notes is told in the same bytes, the marks around others' words included:
-    these were drawn when all that they frame was written already, and are drawn anew as soon as a note is another.
+    A page with the same notes is rendered in the same bytes, including the boundaries around others' words. They were
+    drawn after the framed words had been written, and are drawn again as soon as a note differs.
     """
 
     def __init__(self, *, store: MemoryStore, files: OwnerFiles, clock: Clock, timezone: str = "") -> None:
@@ -413,7 +413,7 @@ class DayFiles:
             await self.write(day)
 
     async def write(self, day: date) -> None:
-        """Render one day, if its file is not what it should be. Raises `StorageError` or `Transient`."""
+        """Render one day if its file differs. Raises `StorageError` or `Transient`."""
         entries = await self._of(day)
         text = render_day(day, entries, timezone=self._timezone, tell=in_file)
         if text != (await self._files.read(day_name(day)) or ""):
@@ -426,10 +426,10 @@ class DayFiles:
         least: Provenance = Provenance.STRANGER,
         began: datetime | None = None,
     ) -> tuple[DayText, ...]:
-        """Yesterday and today for a prompt of the owner's, without those of which there is nothing to tell.
+        """Return yesterday and today for a prompt of the owner's, without empty ones.
 
         What rests on words less trusted than `least` is left out, and counted unless it was noted in this talk. What
-        was noted before the talk `began` is told apart from the rest.
+        was noted before the talk `began` is a separate part.
         """
         texts: list[DayText] = []
         for day in reversed(self._days()):
@@ -445,7 +445,7 @@ class DayFiles:
         return tuple(texts)
 
     def _as_before(self, key: tuple[date, Part, Provenance], page: _ToldPage) -> str:
-        """Return the text of a page as it was told last, if it has the same notes."""
+        """Return the text of a page as it was rendered last, if it has the same notes."""
         before = self._last_told.get(key)
         if before is None or (before.count, before.notes) != (page.count, page.notes):
             self._last_told[key] = page
@@ -462,7 +462,7 @@ class DayFiles:
 
 
 def _parted(entries: Sequence[Memory], began: datetime | None) -> Iterator[tuple[Part, Sequence[Memory]]]:
-    """Yield the notes of a day in the parts in which a talk that `began` then is told them, the newest part first."""
+    """Yield the notes of a day in parts, split at the time when a talk `began`, the newest part first."""
     if began is None:
         yield "all", entries
         return

@@ -1,1 +1,1 @@
-"""What our own account chose on Bluesky not to read, and whom it chose not to meet."""
+"""Our account's choices on Bluesky: what it does not read, and whom it does not address."""

@@ -1,7 +1,7 @@
-"""What our own account chose on Bluesky, read once a day; whom it follows, and between whom and us something stands.
+"""Our account's choices on Bluesky, read once a day; whom it follows, and mutes and blocks between others and us.
 
-Nothing is stored: each start reads anew, and what was met once is known until the end. While it could never be read,
-the posts of others wait; afterwards what was known holds.
+Nothing is stored: each start reads again, and a known barrier stays known until the process ends. Until the choices
+could be read once, posts of others wait; afterwards the last known choices hold.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NO_SUCH_METHOD = frozenset({"invalid", "not_found"})
 
 
 class Moderation:
-    """The choices. `rule` and `gate` are for the outbox, which may ask them from any thread. The owner is exempt."""
+    """Applies the choices, but not to the owner. The outbox may call `rule` and `gate` from any thread."""
 
     def __init__(self, *, atproto: Atproto, journal: Journal, clock: Clock, me: Me) -> None:
         self._atproto = atproto
@@ -71,7 +71,7 @@ class Moderation:
             self._not_before = now + self._clock.real(READ_AGAIN_S)
 
     def note(self, *actors: Actor | Profile) -> None:
-        """Take in how we stand with these accounts, as the network just told it."""
+        """Store how we stand with these accounts, from data that the network just returned."""
         for actor in actors:
             if actor.is_followed:
                 self._followed[actor.did] = True
@@ -86,25 +86,25 @@ class Moderation:
                     self._barriers.pop(name, None)
 
     def why_unseen(self, item: Post | Notification | Profile) -> str:
-        """Why a post or an account is neither shown to a model nor answered, or ""; the owner's and our own are."""
+        """Return why a post or an account is neither shown to a model nor answered; "" for the owner's and ours."""
         did = item.did if isinstance(item, Profile) else item.author.did
         if did in {self._me.owner_did, self._atproto.did}:
             return ""
         return why_unseen(shown(item), self._chosen, self._clock.now())
 
     def follows(self, did: str) -> bool:
-        """Return whether we follow an account, as the network last told of it."""
+        """Return whether we follow an account, by the latest data."""
         return did in self._followed
 
     def why_left_alone(self, names: Iterable[str]) -> tuple[str, str]:
-        """Which of these accounts (dids or handles) is not to be addressed, and why; both "" if all may be."""
+        """Return which of these accounts (DIDs or handles) must not be addressed, and why; both "" if all may be."""
         for name in names:
             if barrier := self._barriers.get(name, ""):
                 return name, BARRIERS[barrier]
         return "", ""
 
     def prepared(self, action: ProposedAction) -> ProposedAction:
-        """Return a proposed act as the account wants it."""
+        """Return a proposed act with the account's defaults."""
         return with_defaults(action, self._chosen)
 
     def rule(self, connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:
@@ -113,7 +113,7 @@ class Moderation:
         return [Verdict(_RULE, "block", reason, who, instead="silence")] if reason else [Verdict(_RULE)]
 
     def gate(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
-        """Keep in what was accepted before it was known. It leaves when that ends, unless it expired."""
+        """Hold an intent that was accepted before this was known; it leaves when that ends, unless it expired."""
         _, reason = self._against(intent, intent.body.public_text)
         return Wait(reason, _ASK_AGAIN_S) if reason else None
 

@@ -1,4 +1,4 @@
-"""What our account's choices on Bluesky say of a post or an account, and of a post of our own. Pure."""
+"""Applies our account's choices on Bluesky to a post or an account, and to a post of our own. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BARRIERS: dict[Barrier, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What of a post is looked at: its address, its words, its tags, its labels, and whether we follow its author."""
+    """The examined parts of a post: its address, texts, tags, labels, and whether we follow its author."""
 
     uri: str
     texts: tuple[str, ...]
@@ -40,7 +40,7 @@ class Shown:
 
 
 def shown(post: Post | Notification | Profile) -> Shown:
-    """Return what of a post or an account is looked at; of a notification neither tags nor labels are known."""
+    """Return the examined parts of a post or an account; tags and labels of a notification are unknown."""
     if isinstance(post, Profile):
         words = (post.display_name, post.description)
         return Shown("", words, labels=post.labels, is_followed=post.is_followed, barrier=post.barrier)
@@ -50,7 +50,7 @@ def shown(post: Post | Notification | Profile) -> Shown:
 
 
 def why_unseen(post: Shown, chosen: AccountPreferences, now: datetime) -> str:
-    """Why our account does not want to see a post, or ""."""
+    """Return why our account does not want to see a post, or ""."""
     if post.barrier:
         return BARRIERS[post.barrier]
     if post.uri in chosen.hidden_posts:
@@ -64,13 +64,13 @@ def why_unseen(post: Shown, chosen: AccountPreferences, now: datetime) -> str:
 
 
 def holds(word: MutedWord, now: datetime, *, is_followed: bool) -> bool:
-    """Whether a muted word counts now, for an author whom we follow or not."""
+    """Return whether a muted word applies now, to an author whom we follow or not."""
     until = parse_iso_or_none(word.until) if word.until else None
     return not (word.spares_followed and is_followed) and (until is None or now < until)
 
 
 def is_in(word: MutedWord, texts: Iterable[str], tags: Iterable[str]) -> bool:
-    """Whether a muted word is one of the tags of a post, or stands in its text as a whole word or phrase."""
+    """Return whether a muted word is one of the tags of a post, or stands in its text as a whole word or phrase."""
     wanted = _plain(word.value).removeprefix("#")
     if not wanted:
         return False
@@ -80,9 +80,9 @@ def is_in(word: MutedWord, texts: Iterable[str], tags: Iterable[str]) -> bool:
 
 
 def with_defaults(action: ProposedAction, chosen: AccountPreferences) -> ProposedAction:
-    """Return a proposed act; a post of our own may be answered and quoted as our account chose.
+    """Return a proposed act; a post of our own gets our account's defaults on replies and quotes.
 
-    Where the post itself says who may reply, that holds.
+    If the post itself says who may reply, that holds.
     """
     body = action.body
     if not isinstance(body, PostBody):

@@ -1,1 +1,1 @@
-"""The SOUL's own posts as others see them: duplicates taken back, and what became of each thought."""
+"""The SOUL's own posts as others see them: duplicates are deleted, and reactions to each thought are read."""

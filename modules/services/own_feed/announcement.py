@@ -1,7 +1,7 @@
-"""Announces work of ours on GitHub in a post, where a model finds that it is worth the readers' time.
+"""Announces our work on GitHub in a post, if a model finds that it is worth the readers' time.
 
-That is an issue that was opened for a room, and a finished plan in which work of ours was merged. Each is a row of
-work, so that neither a restart nor a crash repeats one, and what was found not worth a post is not looked at again.
+That is an issue that was opened for a room, or a finished plan with merged work of ours. Each is a row of work, so that
+neither a restart nor a crash repeats one, and what was found not worth a post is not examined again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ANNOUNCEMENT = "announcement"
 """The kind of the rows. Their key is the address of the work."""
 SKILL = "github-announcement"
 Problem = Literal["Too Long", "Without Link", "Other Link", "Markup"]
-"""What is wrong with a post: a subsection of `Once More` in the skill."""
+"""The problems of a post: subsections of `Problems` in the skill."""
 
 _TOKENS = 300
 _TITLE_CHARS = 300
@@ -56,7 +56,7 @@ _MARKUP = ("**", "](", "```", "[Link]", "[Reading]", "\n#")
 _YES = re.compile(r"\W*yes\b", re.IGNORECASE)
 _AGAIN_S = HOUR_MS / SECOND_MS
 _TOLD_WITHIN = timedelta(days=7)
-"""How long after work is done it is still announced."""
+"""The time after its end during which work is still announced."""
 _MOST_PULLS = 100
 _PICTURES = frozenset({".png", ".jpg", ".jpeg", ".webp"})
 _TOO_OLD = Disposition("silent", "too-old", "it was done more than a week ago")
@@ -64,9 +64,9 @@ _TOO_OLD = Disposition("silent", "too-old", "it was done more than a week ago")
 
 @dataclass(frozen=True, slots=True)
 class AnnouncementContext:
-    """The work: its address, its title, and its repository.
+    """Work to announce: its address, its title, and its repository.
 
-    `plan` is the number of the plan that it is, 0 for an issue; `merged` are our pull requests that were merged for it.
+    `plan` is the number of the plan, 0 for an issue; `merged` are our merged pull requests for it.
     """
 
     url: str
@@ -77,22 +77,22 @@ class AnnouncementContext:
 
     @property
     def row(self) -> NewWork:
-        """Return its row."""
+        """Its row of work."""
         place = {"owner": self.repo.owner, "repo": self.repo.name, "plan": self.plan}
         return NewWork(ANNOUNCEMENT, self.url, {"title": self.title, **place})
 
 
 @dataclass(frozen=True, slots=True)
 class AnnouncementHandler(Handler):
-    """Asks the model twice, whether and with which words, and hands the post to the outbox.
+    """Asks the model whether to post and for the text, and submits the post to the outbox.
 
     Attributes:
-        prompter: tells the model who it is.
+        prompter: builds the system prompt.
         bluesky_username: the handle of our account.
-        agent: returns who asks the model.
-        why_not_now: returns why no post of our own fits at this moment, "" if one does.
-        note_insight: is told of each announcement that the outbox accepted.
-        tells_rooms: whether the owner lets us tell what we opened for a room.
+        agent: returns the facts about the agent that asks the model.
+        why_not_now: returns why no post of our own fits now, "" if one does.
+        note_insight: is called with each announcement that the outbox accepted.
+        tells_rooms: whether the owner allows posts about what was opened for a room.
 
     """
 
@@ -116,7 +116,7 @@ class AnnouncementHandler(Handler):
     tells_rooms: bool
 
     async def announce_kept(self, event: CommitmentKept) -> None:
-        """Let what came of a commitment that was kept be announced, if the owner and its room allow that."""
+        """Add a row for the result of a kept commitment, if the owner and its room allow its announcement."""
         if self.tells_rooms and (work := announceable(event.commitment)):
             await self.table.add(work.row)
 
@@ -151,7 +151,7 @@ class AnnouncementHandler(Handler):
         return f"{said}: {one_line(item.payload['title'], _TITLE_CHARS)}"
 
     async def _done(self, item: WorkItem, work: AnnouncementContext) -> AnnouncementContext | Disposition:
-        """Return the work once it is done and strangers may hear of it, else what becomes of its row."""
+        """Return the work if it is done and strangers may hear of it, otherwise the disposition of its row."""
         known = (await self.github.get_repository(work.repo)).or_else(None, *LASTING)
         if known is None or known.private:
             reason = "the repository is private" if known else "whether the repository is public cannot be read"
@@ -165,7 +165,7 @@ class AnnouncementHandler(Handler):
         return work if self._is_recent(item.created_at) else _TOO_OLD
 
     async def _finished(self, item: WorkItem, work: AnnouncementContext) -> AnnouncementContext | Disposition:
-        """Return a plan with what we did for it once it is closed with all of its tasks completed."""
+        """Return a plan with our work for it if it is closed with all tasks completed, otherwise a disposition."""
         issue = (await self.github.get_issue(work.repo, work.plan)).or_else(None, *LASTING)
         plan = parse_plan(issue.body, issue.title) if issue else None
         if issue and plan and issue.state == "open":
@@ -185,14 +185,14 @@ class AnnouncementHandler(Handler):
         return self.clock.since(parse_iso(moment)) < _TOLD_WITHIN
 
     async def _why_not_today(self) -> str:
-        """Return why nothing more is announced today: one a day is enough."""
+        """Return why nothing more is announced today, or ""; one announcement a day is enough."""
         began = self.clock.now() - timedelta(milliseconds=self.clock.real(DAY_MS))
         posts = await self.outbox.since(["post"], began)
         told = any((one.cause_id or "").startswith(f"{ANNOUNCEMENT}:") and one.state in ACTIVE_STATES for one in posts)
         return "something was announced within a day" if told else ""
 
     async def _pictures(self, work: AnnouncementContext) -> Sequence[AttachedPicture]:
-        """Return the first picture of our merged work that stands there still and can be shown; none without one."""
+        """Return the first picture in our merged work that still exists and can be shown; [] if there is none."""
         known = (await self.github.get_repository(work.repo)).or_raise()
         tree = (await self.github.contents.tree(work.repo, known.default_branch)).or_else(None, *LASTING)
         stands = {one.sha for one in tree.entries} if tree else set[str]()
@@ -222,7 +222,7 @@ class AnnouncementHandler(Handler):
         )
 
     def _shown(self, context: AnnouncementContext) -> str:
-        """The work as the model is told of it: its title is data, for it may hold the words of others."""
+        """Return the work as the model sees it; its title is framed, as it may hold words of others."""
         merged = [f"- {one_line(one.title, _TITLE_CHARS)} ({one.html_url})" for one in context.merged]
         text = "\n".join([one_line(context.title, _TITLE_CHARS), *merged])
         framed = Framer(self.skills, self.rng).frame(
@@ -234,7 +234,7 @@ class AnnouncementHandler(Handler):
         )
 
     async def _compose(self, system: SystemPrompt, shown: str, context: AnnouncementContext) -> str:
-        """A post that can be sent; one that cannot is sent back once. "" if the model found none."""
+        """Return a valid post; an invalid one is sent back once. "" if there is none."""
         skills = self.skills
         messages = [Message("user", skills.render(SKILL, "Bluesky Post", context=shown))]
         text = await self._write(system, messages, context)
@@ -251,7 +251,7 @@ class AnnouncementHandler(Handler):
         return "" if problem_of(text, context.url) else text
 
     async def _write(self, system: SystemPrompt, messages: list[Message], context: AnnouncementContext) -> str:
-        """The post, with the address of the work behind it where it holds none. "" if the model wrote nothing."""
+        """Return the post, with the address of the work added if it has no link; "" if the model wrote nothing."""
         text = clean(await self._ask(system, messages, "announcement-post", context)).strip(_EDGES)
         return f"{text} {context.url}" if text and not detect_urls(text) else text
 
@@ -270,7 +270,7 @@ class AnnouncementHandler(Handler):
 
 
 def plan_of_pull(repo: Repo, pull: PullRequest) -> AnnouncementContext | None:
-    """Return the plan of a pull request of ours, which may be announced when it is finished; None without one."""
+    """Return the plan of a pull request of ours, which may be announced when it is finished, or None."""
     if not (number := plan_of(pull.body)):
         return None
     url = f"{pull.html_url.rpartition('/pull/')[0]}/issues/{number}"
@@ -278,11 +278,11 @@ def plan_of_pull(repo: Repo, pull: PullRequest) -> AnnouncementContext | None:
 
 
 def announceable(kept: QueuedCommitment) -> AnnouncementContext | None:
-    """The work that strangers may be told of; None where there is none.
+    """Return the work that strangers may be told of, or None.
 
-    That is an issue whose commitment was not made on Bluesky: there it was told in the thread. The memo of a talk is
-    for those who took part. What was agreed in a room that was only found on the network is left out: whoever is in
-    the same network can open one.
+    That is an issue whose commitment was not made on Bluesky, where the thread told it already. The memo of a talk is
+    for those who took part. What was agreed in a room that was only found on the network is left out, as anybody in the
+    same network can open one.
     """
     url, repo = extract_fulfillment_url(kept.type, kept.result), repo_of(kept.params)
     is_told = kept.source == "bluesky" or kept.params.found_room
@@ -292,7 +292,7 @@ def announceable(kept: QueuedCommitment) -> AnnouncementContext | None:
 
 
 def problem_of(text: str, url: str) -> Problem | None:
-    """What is wrong with a post: no address of the work, another one, markup, or too many characters; or None."""
+    """Return what is wrong with a post (no address of the work, another one, markup, too long), or None."""
     links = {span.value for span in detect_urls(text)}
     if url not in links:
         return "Without Link"

@@ -1,7 +1,7 @@
-"""Reads our own feed once for all: what became of each thought, and which posts only repeat an older one.
+"""Reads our own feed once for all uses: reactions to each thought, and posts that only repeat an older one.
 
-A thought is looked at three times: after half an hour, after six hours and after a day. Repeats are taken back through
-the outbox like every other act.
+A thought is examined three times: after half an hour, six hours and a day. Repeats are deleted through the outbox like
+every other act.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _SUMMARIES: dict[Repeats, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Pruner:
-    """Proposes the deletions. What the owner refused to delete, or was asked about, is not proposed again.
+    """Proposes deletions. What the owner refused to delete, or was asked about, is not proposed again.
 
-    An answer to what somebody asked about their own data is never taken back: each of them has a right to theirs.
+    An answer to a request about personal data is never deleted, as everybody has a right to theirs.
     """
 
     outbox: Outbox
@@ -49,7 +49,7 @@ class Pruner:
     standing: Callable[[], Standing] = Standing
 
     async def prune(self, posts: Sequence[Post]) -> int:
-        """Look through our own `posts`; returns how many are taken back now, at most `MOST_DELETIONS`."""
+        """Examine our own `posts`; return how many are deleted now, at most `MOST_DELETIONS`."""
         if not self.standing().may_act or not plan_deletions(posts):
             return 0
         standing, undecided = [], set()
@@ -90,9 +90,9 @@ _SHOWN_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class EngagementWatch:
-    """Reads what others made of our thoughts.
+    """Reads the reactions of others to our thoughts.
 
-    `on_insight` is called with each new insight, and the words of the thought.
+    `on_insight` is called with each new insight and the words of the thought.
     """
 
     expressions: Expressions
@@ -102,7 +102,7 @@ class EngagementWatch:
     on_insight: Callable[[Literal["Answered", "Liked"], str], None]
 
     async def look(self, posts: Iterable[Post]) -> int:
-        """Look at the thoughts that are due, in our feed `posts` or else one by one; returns how many were seen."""
+        """Examine the thoughts that are due, in our feed `posts` or one by one; return how many were read."""
         due = [one for one in self.expressions.all() if self._is_due(one)]
         shown = {post.uri: post for post in posts}
         seen: list[Expression] = []
@@ -125,7 +125,7 @@ class EngagementWatch:
         return is_due(self.clock.since(made), self.clock.lived(seen - made) if seen else None)
 
     def _seen(self, expression: Expression, post: Post) -> Expression:
-        """The thought after a look; one that left later than it was accepted may not be due for it yet."""
+        """Return the thought after a look; one that left later than it was accepted may not be due yet."""
         now = self.clock.now()
         made = parse_iso_or_none(post.created_at)
         if made is not None and expression.timestamp < made <= now:
@@ -142,7 +142,7 @@ class EngagementWatch:
         return Ok((await self.atproto.get_post_thread(uri, depth=0, parent_height=0)).or_raise().post)
 
     async def _tell(self, looks: list[tuple[Expression, Expression]]) -> None:
-        """One line for each thought that came to something it had not come to before, and one with all figures."""
+        """Record a line for each thought with a new insight, and one line with all figures."""
         for before, after in looks:
             if after.insight and after.insight != before.insight:
                 words = " ".join(after.text.split())[:_SHOWN_CHARS]
@@ -177,7 +177,7 @@ _OLDER_LIMIT, _MOST_OLDER_PAGES = 100, 10
 
 @dataclass(frozen=True, slots=True)
 class OwnFeed:
-    """Reads the feed, and lets the outbox know of everything in it: nothing is said twice, and no post too soon."""
+    """Reads the feed and tells the outbox of all posts in it, so that nothing is repeated and no post is too early."""
 
     atproto: Atproto
     outbox: Outbox
@@ -186,9 +186,9 @@ class OwnFeed:
 
     @answering
     async def read(self) -> ApiResult[tuple[Post, ...]]:
-        """Our newest posts and replies, the newest first; reposts are left out.
+        """Return our newest posts and replies, newest first, without reposts.
 
-        Where most of them are new to it, as in a home that lost its memory, the outbox gets to know older ones too.
+        If most of them are new to the outbox, as in a home that lost its memory, it is told of older ones too.
         """
         page = (await self.atproto.get_author_feed(self.atproto.did, limit=FEED_FETCH_LIMIT)).or_raise()
         posts = own_posts(page.items, self.atproto.did)
@@ -204,14 +204,14 @@ class OwnFeed:
         return Ok(posts)
 
     async def _get_to_know(self, posts: Sequence[Post]) -> bool:
-        """Let the outbox know of these posts; returns whether most of them were new to it."""
+        """Tell the outbox of these posts; return whether most of them were new to it."""
         new = await self.outbox.warm_up_from_feed((post.uri, post.text) for post in posts)
         return 2 * new > len(posts)
 
 
 @dataclass(slots=True)
 class OwnFeedLoop(Loop):
-    """Looks at our own feed every quarter of an hour. Uses no model, and so takes no attention."""
+    """Reads our own feed every quarter of an hour. It uses no model, so it need not wait for idle time."""
 
     name = ENGAGEMENT
 

@@ -1,4 +1,4 @@
-"""When a thought is looked at again, and what the looks tell about where thoughts should start. Pure."""
+"""Decides when a thought is examined again, and which starting points get reactions. Pure."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class SourceEngagement:
 
     @property
     def score(self) -> float:
-        """What the sources are ranked by: replies, and a tenth of the likes."""
+        """The value by which sources are ranked: replies, and a tenth of the likes."""
         return self.replies + _LIKE_SHARE * self.likes
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Something that the averages tell about one source."""
+    """An insight from the averages of one source."""
 
     code: PatternCode
     about: SourceEngagement
@@ -48,31 +48,31 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class EngagementPatterns:
-    """What was answered: the three best sources, best first, and what the averages tell."""
+    """The three best sources, best first, and what the averages say."""
 
     high_performers: tuple[SourceEngagement, ...] = ()
     insights: tuple[Pattern, ...] = ()
 
 
 def is_due(age: timedelta, age_when_seen: timedelta | None) -> bool:
-    """Whether a thought is to be looked at: it has reached an age of `LOOKS`, and was not looked at since."""
+    """Return whether a thought is due: it has reached an age in `LOOKS` and was not examined since."""
     return any(age >= look and (age_when_seen is None or age_when_seen < look) for look in LOOKS)
 
 
 def is_last_look(age: timedelta) -> bool:
-    """Whether a look at a thought of this age is the last one."""
+    """Return whether a look at a thought of this age is the last one."""
     return age >= LOOKS[-1]
 
 
 def insight_of(engagement: ExpressionEngagement) -> Insight | None:
-    """What a look tells of one thought, if anything."""
+    """Return the insight from one look, or None."""
     if engagement.replies:
         return "answered"
     return "liked" if engagement.likes >= _LIKED_FROM else None
 
 
 def get_engagement_patterns(expressions: Iterable[Expression]) -> EngagementPatterns:
-    """Compare the sources of those thoughts that were looked at."""
+    """Compare the sources of the thoughts that were examined."""
     ranked = sorted(_averages(expressions), key=lambda one: (-one.score, one.source))
     if not ranked:
         return EngagementPatterns()
@@ -85,12 +85,12 @@ def get_engagement_patterns(expressions: Iterable[Expression]) -> EngagementPatt
 
 
 def answered_sources(expressions: Iterable[Expression]) -> list[str]:
-    """Return where in SELF.md those thoughts started that readers answered most, the most answered first."""
+    """Return the sources in SELF.md whose thoughts were answered, most answered first."""
     return [one.source for one in get_engagement_patterns(expressions).high_performers if one.replies]
 
 
 def unanswered_sources(expressions: Iterable[Expression]) -> frozenset[str]:
-    """The sources from which several thoughts started, none of which anybody answered."""
+    """Return the sources of several thoughts that nobody answered."""
     averages = _averages(expressions)
     return frozenset(one.source for one in averages if one.posts >= _ENOUGH_POSTS and not one.replies)
 

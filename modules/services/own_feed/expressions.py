@@ -1,4 +1,4 @@
-"""The SOUL's own thoughts of the last 60 days, and what became of them: `.memory/expressions.json`."""
+"""The SOUL's own thoughts of the last 60 days, and the reactions to them: `.memory/expressions.json`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ KEPT = timedelta(days=60)
 
 
 class NoteInsight(Protocol):
-    """Keeps an insight: its code, and what it is about. Counts it as an event if it is `significant`."""
+    """Stores an insight: its code, and what it is about. Counts it as an event if it is `significant`."""
 
     def __call__(self, code: InsightCode, about: str, *, significant: bool = False) -> None: ...
 
 
 class ExpressionEngagement(FileRecord):
-    """What others made of a post, as it was at `checked_at`."""
+    """The reactions of others to a post at `checked_at`."""
 
     likes: int
     replies: int
@@ -30,9 +30,9 @@ class ExpressionEngagement(FileRecord):
 
 
 class Expression(FileRecord):
-    """One thought. `timestamp` is when it was accepted, and once it was seen on the network when it was made there.
+    """One thought. `timestamp` is when it was accepted; once seen on the network, the time of the post there.
 
-    `prompt_source` is where in SELF.md it started, `insight` a code: `answered` or `liked`.
+    `prompt_source` is its starting point in SELF.md, `insight` a code: `answered` or `liked`.
     """
 
     timestamp: Moment
@@ -45,9 +45,9 @@ class Expression(FileRecord):
 
 
 class Expressions:
-    """The store. `notice` is a line for the owner if the file was not as expected.
+    """Stores the thoughts. `notice` is a line for the owner if the file was not as expected.
 
-    `note_insight` is told of each new thought.
+    `note_insight` is called with each new thought.
     """
 
     def __init__(self, path: Path, clock: Clock, note_insight: NoteInsight) -> None:
@@ -57,16 +57,16 @@ class Expressions:
         self.notice = self._file.notice
 
     def all(self) -> list[Expression]:
-        """Those that are kept, oldest first."""
+        """Return the stored thoughts, oldest first."""
         return sorted(self._file.records.values(), key=lambda one: (one.timestamp, one.post_uri))
 
     def record(self, uri: str, text: str, *, source: str, prompt: str, at: datetime) -> None:
-        """Write down a new thought. Raises `StorageError`."""
+        """Store a new thought. Raises `StorageError`."""
         self.keep([Expression(timestamp=at, prompt=prompt, prompt_source=source, text=text, post_uri=uri)])
         self._note_insight("Shared", source, significant=True)
 
     def keep(self, changed: Iterable[Expression], gone: Iterable[str] = ()) -> None:
-        """Write down what is new or changed, and forget the posts `gone` and all that is too old.
+        """Store new or changed thoughts, and delete the posts `gone` and all that are too old.
 
         Raises `StorageError`.
         """

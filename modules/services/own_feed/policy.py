@@ -1,4 +1,4 @@
-"""Which of our own posts are to be taken back: duplicates, and thanks after thanks in one thread. Pure."""
+"""Selects our own posts to delete: duplicates, and repeated thanks in one thread. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Repeats = Literal["duplicate", "thank-you-chain"]
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A post of ours that is to be taken back because an older one, `kept`, says the same or is enough."""
+    """A post of ours to delete because an older one, `kept`, says the same or is enough."""
 
     post: Post
     kept: Post
@@ -32,33 +32,33 @@ class Deletion:
 
 
 def own_posts(items: Iterable[FeedItem], did: str) -> tuple[Post, ...]:
-    """The posts of the account `did` in its feed, without those that it only reposts."""
+    """Return the posts of the account `did` in its feed, without its reposts."""
     return tuple(item.post for item in items if item.reposted_by is None and item.post.author.did == did)
 
 
 def plan_deletions(posts: Sequence[Post]) -> list[Deletion]:
-    """Duplicates first, then what thanks again among the posts that stay; never more than `MOST_DELETIONS`."""
+    """Return duplicates first, then repeated thanks among the posts that stay; at most `MOST_DELETIONS`."""
     duplicates = plan_duplicate_deletions(posts)
     gone = {deletion.uri for deletion in duplicates}
     closings = plan_closing_deletions([post for post in posts if post.uri not in gone])
     found = [*duplicates, *closings][:MOST_DELETIONS]
-    # NOTE(self): what a duplicate repeats may itself go as a closing: then what that closing repeats is kept.
+    # NOTE(self): the original of a duplicate may itself be deleted as thanks; then its own original is the one kept.
     kept = {deletion.uri: deletion.kept for deletion in found}
     return [replace(deletion, kept=kept.get(deletion.kept.uri, deletion.kept)) for deletion in found]
 
 
 def plan_duplicate_deletions(posts: Iterable[Post]) -> list[Deletion]:
-    """All but the oldest with the same words, handles, links and attachments, below one post or outside of all threads.
+    """Return all but the oldest of posts with the same words, handles, links and attachments in the same place.
 
-    The same words below two posts are no duplicates: two people who ask the same may get the same. Posts with neither
-    words nor attachments are left alone.
+    A place is below one post, or outside all threads. The same words below two posts are no duplicates: two people
+    who ask the same may get the same. Posts with neither words nor attachments are left alone.
     """
     told = (post for post in posts if post.text.strip() or post.embed_digest)
     return _all_but_the_oldest(told, _said, "duplicate")
 
 
 def plan_closing_deletions(posts: Iterable[Post]) -> list[Deletion]:
-    """All but the oldest of our replies in one thread that only thank, agree or take leave, and name the same people.
+    """Return all but the oldest of our replies in one thread that only thank, agree or say goodbye to the same people.
 
     Those with a link or a picture stay.
     """
@@ -76,7 +76,7 @@ def _said(post: Post) -> Hashable:
 
 
 def _all_but_the_oldest(posts: Iterable[Post], key: Callable[[Post], Hashable], repeats: Repeats) -> list[Deletion]:
-    """Oldest first. A post whose time cannot be read is neither kept for others nor deleted."""
+    """Return deletions, oldest first. A post with an unreadable time is neither kept for others nor deleted."""
     groups: defaultdict[Hashable, list[tuple[datetime, str, Post]]] = defaultdict(list)
     for post in posts:
         if (moment := parse_iso_or_none(post.created_at)) is not None:

@@ -1,4 +1,4 @@
-"""Who may reply in a thread of our own, as the owner wants it."""
+"""Limits who may reply in a thread of our own, as the owner wants it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from modules.services.outbox.types import ACTIVE_STATES, ProposedAction, Submitt
 
 Audience = Literal["nobody", "everybody", "mentioned", "followers", "following"]
 LimitProblem = Literal["No Post", "Not Your Post", "Not First Post", "Unclear Audience"]
-"""Why nothing was proposed."""
+"""The reasons why nothing was proposed."""
 
 NEWEST = "newest"
 _OWN_POSTS_LOOKED_AT = 25
@@ -38,10 +38,10 @@ class ReplyLimits:
         own_words: bool = False,
         hold: str = "",
     ) -> Submitted | LimitProblem:
-        """Let only `audience` reply to a post of ours, from now on, and in all that stands below it.
+        """Let only `audience` reply to a post of ours and to everything below it, from now on.
 
-        `post` is an `at://` uri, a link to the post, or "" or `NEWEST`. `own_words`: the owner asked
-        for it and did not name the post. `hold` is why it must wait for the owner's approval; "" if it need not.
+        `post` is an `at://` uri, a link to the post, or "" or `NEWEST`. `own_words`: the owner asked for it without
+        naming the post. `hold` is why it must wait for the owner's approval; "" if it need not.
         """
         replies = allowed_replies(audience)
         if replies == "Unclear Audience":
@@ -60,7 +60,7 @@ class ReplyLimits:
         """Return the uri of a post of our own, named as in `limit`; "" if it is none."""
         if post in {"", NEWEST}:
             posts = await self._outbox.of_kind("post", _OWN_POSTS_LOOKED_AT)
-            # NOTE(self): what is scheduled is no post yet.
+            # NOTE(self): a scheduled post does not exist yet.
             standing = [
                 one for one in posts if one.state in ACTIVE_STATES and (one.first_sent_at or not one.scheduled_for)
             ]
@@ -73,13 +73,13 @@ class ReplyLimits:
         return post if at and (at.repo, at.collection) == (self._atproto.did, POST) else ""
 
     async def _is_reply(self, uri: str) -> bool:
-        """Whether a post is known to stand below another; what cannot be read now is looked at again as it leaves."""
+        """Return whether a post is known to be a reply; if unreadable, it is checked again on departure."""
         found = (await self._atproto.get_record(uri)).or_else(None)
         return found is not None and "reply" in found.value
 
 
 def allowed_replies(audience: Sequence[Audience]) -> AllowedReplies | Literal["Unclear Audience"]:
-    """What an audience means to the network; "everybody" and "nobody" stand alone."""
+    """Return the network's rule for an audience; "everybody" and "nobody" stand alone."""
     named = list(dict.fromkeys(audience))
     if named in (["everybody"], ["nobody"]):
         return None if named == ["everybody"] else ()

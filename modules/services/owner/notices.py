@@ -1,4 +1,4 @@
-"""What the owner is told outside of a talk: how it is handed over, and how the next talk knows of it."""
+"""Notices to the owner outside a talk: how they are delivered, and how the next talk knows of them."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from modules.services.skills.skills import Framer, Skills
 from modules.services.work.table import WorkTable, drop_told
 
 NOTICE = "alarm"
-"""The kind of the rows of work that hold what the owner is to be told."""
+"""The kind of the work rows that hold notices to the owner."""
 _SKILL = "owner-communication"
 _LATELY = timedelta(days=7)
 _MOST_READ, _MOST_TOLD = 50, 5
 
 
 def begin_with(connection: sqlite3.Connection, owner_did: str) -> None:
-    """Where the owner is another than at the last start, show them nothing that the former one said in private."""
+    """If the owner has changed since the last start, hide what the former owner said in private."""
     if former := begin_with_owner(connection, owner_did):
         change_owner_of_talks(connection, owner_did, former)
         drop_told(connection, NOTICE)
 
 
 class TellOwner(Protocol):
-    """Tells the owner something outside of a talk, once for each name, across restarts."""
+    """Tells the owner something outside a talk, once for each name, across restarts."""
 
     async def __call__(
         self, name: str, text: str, words: str, provenance: Provenance, *, at_once: bool, dids: Sequence[str] = ()
     ) -> None:
-        """Keep it to be told: `text` is the headline, `words` what is said in private.
+        """Store a notice: `text` is the headline, `words` what is said in private.
 
         Unless `at_once`, it waits for the end of the owner's quiet hours. `provenance` is that of the least trusted
         text behind `words`, `dids` are the accounts whose words they may repeat.
@@ -50,7 +50,7 @@ class TellOwner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToldOutside:
-    """Notes in the owner's conversation what they were told outside of it, each time once."""
+    """Adds to the owner's conversation what they were told outside it, each notice once."""
 
     work: WorkTable
     sessions: Sessions
@@ -60,7 +60,7 @@ class ToldOutside:
     timezone: str
 
     async def note(self) -> None:
-        """Add what is not noted yet: at most the newest five, of the last seven days.
+        """Add what is not noted yet: at most the newest five of the last seven days.
 
         Words that rest on those of others are framed, and the conversation has their provenance from then on.
         """
@@ -75,7 +75,7 @@ class ToldOutside:
                 )
             at = spoken(local(parse_iso(item.created_at), self.timezone))
             told = self.skills.render(_SKILL, "Told Outside", at=at, headline=item.payload["text"], words=words)
-            # NOTE(self): what the SOUL says of its own trusts nobody else, as its answers in the talk do.
+            # NOTE(self): the SOUL's own words do not lower the trust of the conversation, just as its answers do not.
             said = [(Message("user", told), Provenance.OWNER if is_own else provenance)]
             session, dids = await self.sessions.open(OWNER_SESSION), tied(item.payload.get("dids", ()))
             await self.sessions.add(session.id, said, did=dids, is_note=True)

@@ -1,8 +1,8 @@
-"""Talks with the owner in private: each line gets a whole turn and all tools, one line after another.
+"""Talks with the owner in private: each line gets a whole turn with all tools, one line after another.
 
-Each message is kept before anybody thinks about it, and waits until it has its answer, across restarts and while the
-model service is down (`sessions/owner_inbox.py`). The conversation ends after half an hour of quiet, or when the owner
-says so; what is worth remembering of it is remembered then.
+Each message is stored before its turn and waits until it is answered, across restarts and while the model service is
+down (`sessions/owner_inbox.py`). The conversation ends after half an hour of silence, or when the owner says so; then
+what is worth remembering is saved.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from modules.services.skills.skills import Skills
 _SKILL = "owner-communication"
 _FIRST_SKILL = "commissioning"
 _MOST_TIMES_UP = 2
-"""So often the time may be up over one message before there is a word for it."""
+"""The number of times that a turn over one message may run out of time without any words."""
 _REFUSED_REMEDY = "Say it in other words. If that happens often, choose another model by AI_GATEWAY_MODEL in .env."
 _REMEDY = "Ask for less at a time, or say it in other words."
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerAnswer:
-    """What came of one message: the words, or what went wrong so that it will never be answered."""
+    """The result of one message: the text, or the error because of which it will never be answered."""
 
     message: OwnerMessage
     text: str = ""
@@ -62,7 +62,7 @@ class OwnerAnswer:
 
 
 def problem_of(error: Exception) -> tuple[str, str]:
-    """Return in a sentence why a message got no answer, and what the owner can do."""
+    """Return why a message got no answer, in a sentence, and what the owner can do."""
     if isinstance(error, SoulError):
         return f"I could not answer this message: {str(error).removesuffix('.')}.", error.remedy or _REMEDY
     what = f"I could not answer this message because of a fault in the program ({type(error).__name__}: {error})."
@@ -73,7 +73,7 @@ def problem_of(error: Exception) -> tuple[str, str]:
 class OwnerTalk:
     """One conversation with the owner.
 
-    While an answer that was made among others' words is remembered, those words are still in the turn.
+    While an answer made among others' words is in the conversation, so are those words.
     """
 
     me: Me
@@ -95,20 +95,20 @@ class OwnerTalk:
     _times_up: Counter[int] = field(default_factory=Counter, init=False)  # by message
 
     async def receive(self, line: str) -> OwnerMessage:
-        """Keep one message; it is on the disk when this returns. Raises `StorageError`."""
+        """Store one message, durably on return. Raises `StorageError`."""
         return await self.inbox.add(line)
 
     async def waiting(self) -> int:
-        """How many messages have no answer yet."""
+        """Return how many messages have no answer yet."""
         return await self.inbox.count()
 
     async def answer_next(self) -> OwnerAnswer | None:
-        """Answer the oldest message that waits; None if none does. Waits for whatever has its attention.
+        """Answer the oldest waiting message; return None if there is none. Waits for the SOUL's attention.
 
         Raises:
-            BudgetExceeded: not today; the message goes on waiting.
-            Fatal: the process must stop; the message goes on waiting.
-            Transient: the model gives no answer now; the message goes on waiting.
+            BudgetExceeded: not today; the message keeps waiting.
+            Fatal: the process must stop; the message keeps waiting.
+            Transient: the model gives no answer now; the message keeps waiting.
 
         """
         async with self.attention.take("owner"):
@@ -120,9 +120,9 @@ class OwnerTalk:
         return answer
 
     async def answer_via(self, key: str, line: str) -> OwnerAnswer:
-        """Answer one message that came by another way than the terminal; the same `key` gets the same answer.
+        """Answer one message that did not come through the terminal; the same `key` gets the same answer.
 
-        It goes on waiting until the inbox forgets it. Raises what `answer_next` raises.
+        It keeps waiting until the inbox forgets it. Raises as `answer_next`.
         """
         message = await self.inbox.add(line, key)
         async with self.attention.take("owner"):
@@ -171,10 +171,10 @@ class OwnerTalk:
         return OwnerAnswer(message, text)
 
     async def _without_words(self, message: OwnerMessage, turn_result: TurnResult) -> OwnerAnswer:
-        """What becomes of a message over which a turn stopped before its first word.
+        """Return the answer for a message over which a turn stopped before its first word.
 
         Raises:
-            Transient: it is tried again.
+            Transient: try again later.
 
         """
         why = UNFINISHED[turn_result.stopped]
@@ -186,13 +186,13 @@ class OwnerTalk:
         return await self._failed(message, failure)
 
     async def _failed(self, message: OwnerMessage, error: Exception) -> OwnerAnswer:
-        """The end of a message that will never be answered: it must not keep later ones waiting."""
+        """Record and return the failure of a message that will never be answered, so that later ones need not wait."""
         failure = f"{type(error).__name__}: {error}"
         await self.journal.record(Entry("error", "owner", "The owner got no answer", line=None, reason=failure))
         return OwnerAnswer(message, failed=error)
 
     async def open(self) -> str:
-        """The SOUL's first words, when it and its owner are to talk for the first time; else ""."""
+        """Return the SOUL's first words if it and its owner are to talk for the first time, otherwise ""."""
         if not self.onboarding.due():
             return ""
         async with self.attention.take("owner"):
@@ -203,11 +203,11 @@ class OwnerTalk:
 
     @property
     def opening(self) -> str:
-        """What stands for the owner's first line, when it is the SOUL that speaks first: no words of the owner's."""
+        """The text in place of the owner's first line when the SOUL speaks first; it holds no words of the owner."""
         return self.skills.render(_FIRST_SKILL, "Opening")
 
     async def start_afresh(self) -> ArchiveOutcome:
-        """End the conversation that goes on, at the owner's word."""
+        """End the current conversation at the owner's request."""
         async with self.attention.take("owner"):
             return await self.archivist.reset(OWNER_SESSION)
 
@@ -270,9 +270,9 @@ class OwnerTalk:
 
 
 def request_in(rows: Sequence[MessageRow], line: str) -> OwnerRequest:
-    """Return what the owner asks by `line` and by their other lines, by whatever way they came, of the same turn.
+    """Return what the owner asks by `line` and by their other lines of the same turn, wherever they came from.
 
-    Where that turn was begun before a restart, answers of tools stand after the last of these rows.
+    If that turn began before a restart, tool answers follow the last of these rows.
     """
     end = max((at for at, row in enumerate(rows, 1) if row.role == "user" and not row.is_note), default=0)
     waiting = list(takewhile(lambda row: row.role == "user", reversed(rows[:end])))
@@ -303,11 +303,11 @@ class OwnerAnswers:
     """The terminal's side of the talk with the owner. `receive` takes a message, `run` gives the answers.
 
     Args:
-        talk: keeps the messages, and thinks.
-        console: is told what is going on.
+        talk: stores and answers the messages.
+        console: shows what is going on.
         say: shows an answer.
-        clock: tells when, and waits.
-        timezone: of the times that are shown; "" for the machine's.
+        clock: the time, and for waiting.
+        timezone: the time zone of displayed times; "" for the machine's.
 
     """
 
@@ -321,17 +321,17 @@ class OwnerAnswers:
         self._timezone = timezone
         self._line_arrived = asyncio.Event()
         self._failures = 0
-        self._late = False  # whether what waits has waited for longer than its turn
+        self._late = False  # whether waiting messages have waited longer than their turn
 
     async def receive(self, line: str) -> None:
-        """Keep a message, and have it answered. Raises `StorageError`."""
+        """Store a message and have it answered. Raises `StorageError`."""
         await self._talk.receive(line)
         if self._failures and (waiting := await self._counted()):
             self._console.line("info", f"Kept; {_messages(waiting)} for an answer")
         self._line_arrived.set()
 
     async def run(self, *, greet: bool) -> None:
-        """Answer until cancelled; `greet`: speak first where the two have never talked. Raises `Fatal`."""
+        """Answer until cancelled; `greet`: speak first if the two have never talked. Raises `Fatal`."""
         while not await self._tried(partial(self._begin, greet)):
             pass
         while True:
@@ -340,7 +340,7 @@ class OwnerAnswers:
                 await self._next_line()
 
     async def _next_line(self) -> None:
-        """Wait for a line of this terminal, or for one that another process kept, such as the owner's page."""
+        """Wait for a line of this terminal, or for one that another process stored, such as the owner's page."""
         while not self._line_arrived.is_set() and not await self._counted():
             with suppress(TimeoutError):
                 async with self._clock.timeout(_LOOK_S):
@@ -373,7 +373,7 @@ class OwnerAnswers:
         self._say(answer.text or _NO_WORDS)
 
     async def _tried(self, attempt: Callable[[], Awaitable[None]]) -> bool:
-        """Whether there is nothing to try again; if there is, the owner has been told, and there was a pause."""
+        """Return whether `attempt` need not be repeated; otherwise the owner was told, and there was a pause."""
         try:
             await attempt()
         except (BudgetExceeded, MachineTrouble, Transient) as error:
@@ -387,7 +387,7 @@ class OwnerAnswers:
         return True
 
     async def _pause(self, error: BudgetExceeded | MachineTrouble | Transient) -> None:
-        """Wait before the next try, until the owner speaks; the reason is told the first time."""
+        """Wait before the next try, or until the owner writes; the reason is shown the first time."""
         if not self._failures:
             why = "The model does not answer now"
             if isinstance(error, BudgetExceeded):
@@ -411,7 +411,7 @@ class OwnerAnswers:
             line_arrived.cancel()
 
     async def _counted(self) -> int:
-        """Return how many messages wait, for a line to the owner; 0 where the database cannot be asked just now."""
+        """Return how many messages wait, for a line to the owner; 0 if the database cannot be read now."""
         try:
             return await self._talk.waiting()
         except Transient:

@@ -1,7 +1,7 @@
-"""The files that owner and SOUL share: one face for the folder `workspace/` of a home and for a place in the store.
+"""The files that owner and SOUL share: one interface to the folder `workspace/` of a home and to a place in the store.
 
-Each file is written whole or not at all. SOUL.md and SELF.md can be read here and never written: the one is the
-owner's, the other is written by `modules/services/identity` alone.
+Each file is written whole or not at all. SOUL.md and SELF.md can be read here but never written: SOUL.md is the
+owner's, and only `modules/services/identity` writes SELF.md.
 """
 
 from __future__ import annotations

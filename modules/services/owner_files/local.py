@@ -1,6 +1,6 @@
-"""The workspace of the owner and the SOUL, as a folder of the home or as a place in a store.
+"""The workspace of the owner and the SOUL, in a folder of the home or in a store.
 
-Each file is written whole or not at all; a link leads nowhere outside.
+Each file is written whole or not at all; links that lead outside are not followed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CONTENT_TYPE = "text/markdown; charset=utf-8"
 
 
 class StoredOwnerFiles:
-    """The place of one SOUL in a store. `warn` is called once for each file that cannot be read."""
+    """Files of one SOUL in a store. `warn` is called once for each file that cannot be read."""
 
     def __init__(self, storage: Storage, agent_id: str, warn: Warn) -> None:
         self._storage = storage
@@ -65,7 +65,7 @@ class StoredOwnerFiles:
         raise Transient(f"{name} could not be written: others write it all the time")
 
     async def rename(self, name: str, new: str) -> None:
-        """Copies, then deletes: a crash between the two leaves both."""
+        """Copy, then delete; a crash between the two leaves both."""
         found = await self._storage.get(self._key(writable(name)))
         writable(new)
         if isinstance(found, Err):
@@ -96,7 +96,7 @@ class StoredOwnerFiles:
 
 
 def _error(err: Err) -> Transient:
-    """What a service far away refuses today costs a turn its part of it; it never ends a life, nor the next start."""
+    """Return the error for a failing store: it costs a turn its files, but ends neither a life nor the next start."""
     remedy = "Check STORAGE_URL and its credentials, and the room that is left there."
     return Transient(err.error, remedy=remedy, retry_after=err.retry_after)
 
@@ -105,7 +105,7 @@ _ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 class LocalOwnerFiles:
-    """The folder `workspace/` of a home. `warn` is called once for each file that cannot be read."""
+    """Files in the folder `workspace/` of a home. `warn` is called once for each file that cannot be read."""
 
     def __init__(self, home: Home, warn: Warn) -> None:
         self._home = home
@@ -191,30 +191,30 @@ class OwnerFiles(Protocol):
     """Texts by name, such as `GOALS.md`, `memory/2026-11-22.md` or `skills/tea/SKILL.md`.
 
     Raises:
-        PolicyBlocked: what is asked for is no such name, may not be written, or would overwrite what is no text.
+        PolicyBlocked: the name is invalid, may not be written, or holds something that is not text.
         StorageError: the disk of this machine is full or refuses.
         Transient: the store cannot be reached now, or refuses.
 
     """
 
     async def read(self, name: str) -> str | None:
-        """A text; None if there is none, or nothing in it. What is no UTF-8 text is None too, with a warning."""
+        """Return a text, or None if it is missing or empty; for a file that is not UTF-8, warn and return None."""
         ...
 
     async def write(self, name: str, text: str) -> None:
-        """Put this text there, whatever was there."""
+        """Write this text, whatever was there."""
         ...
 
     async def update(self, name: str, change: Change) -> None:
-        """Put there what `change` makes of the text that is there, None if there is none. It may be asked again."""
+        """Write what `change` returns for the current text (None if there is none). `change` may be called again."""
         ...
 
     async def rename(self, name: str, new: str) -> None:
-        """Give a file a new name; what had that name is replaced."""
+        """Rename a file; a file with the new name is replaced."""
         ...
 
     async def names(self, folder: str = "") -> tuple[str, ...]:
-        """All that can be read, in order; with a `folder`, such as `skills/`, what lies there."""
+        """Return the names of all readable files, in order; with a `folder`, such as `skills/`, only those in it."""
         ...
 
 
@@ -228,7 +228,7 @@ _MAX_FOLDERS = 2
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """What lies under a name: nothing, a text, or what is none and why. `etag` is the store's."""
+    """The content under a name: nothing, a text, or a problem. `etag` is the store's."""
 
     text: str | None = None
     problem: str = ""
@@ -240,14 +240,14 @@ class FoundFile:
 
 
 class Once:
-    """Warns of each trouble when it begins, and not again while it lasts."""
+    """Warns of each problem when it begins, and not again while it lasts."""
 
     def __init__(self, warn: Warn) -> None:
         self._warn = warn
         self._troubles: dict[str, str] = {}
 
     def about(self, name: str, found: FoundFile) -> str | None:
-        """What was found to read, after warning of what cannot be."""
+        """Return the readable text, after a warning about a problem."""
         if found.problem and self._troubles.get(name) != found.problem:
             self._warn(f"{name} {found.problem}; it is left out")
         self._troubles[name] = found.problem
@@ -255,7 +255,7 @@ class Once:
 
 
 def is_name(name: str) -> bool:
-    """Whether a file of a workspace can have this name."""
+    """Return whether a file of a workspace can have this name."""
     pieces = name.split("/")
     return name.endswith(_ENDING) and len(pieces) <= _MAX_FOLDERS + 1 and all(part(piece) == piece for piece in pieces)
 
@@ -268,14 +268,14 @@ def checked_name(name: str) -> str:
 
 
 def writable(name: str) -> str:
-    """Return that name. Raises `PolicyBlocked` if it is none, or is written elsewhere only."""
+    """Return the name. Raises `PolicyBlocked` if it is invalid or only written elsewhere."""
     if checked_name(name).casefold() in {file.casefold() for file in IDENTITY}:
         raise PolicyBlocked(f"{name} is not written like other files of the workspace")
     return name
 
 
 def too_large(etag: str | None = None) -> FoundFile:
-    """What is said of a file beyond the limit."""
+    """Return the result for a file beyond the limit."""
     return FoundFile(problem=f"is larger than {MAX_TEXT_BYTES // 1024} KiB", etag=etag)
 
 
@@ -290,7 +290,7 @@ def decoded(data: bytes, etag: str | None = None) -> FoundFile:
 
 
 def changed(name: str, found: FoundFile, change: Change) -> str | None:
-    """The new text; None if it is what is there already. Raises `PolicyBlocked` where none may be written."""
+    """Return the new text, or None if nothing changes. Raises `PolicyBlocked` if it must not be written."""
     if found.problem:
         raise PolicyBlocked(
             f"{name} {found.problem}: it is not overwritten", remedy="Save it as UTF-8 text, or move it away."
@@ -302,12 +302,12 @@ def changed(name: str, found: FoundFile, change: Change) -> str | None:
 
 
 def no_such(name: str) -> PolicyBlocked:
-    """What to raise where there is nothing under that name."""
+    """Return the error for a missing file."""
     return PolicyBlocked(f"There is no {name} in the workspace")
 
 
 def with_state(text: str, state: str) -> str:
-    """Return the text of CONTEXT.md with `state` in the place of what the program wrote before; all else stays."""
+    """Return the text of CONTEXT.md with `state` in place of the program's earlier text; the rest stays."""
     before, _, rest = text.partition(_BEGIN)
     written, end, after = rest.partition(_END)
     own = f"{before.rstrip()}\n\n{(after if end else written).lstrip()}".strip()

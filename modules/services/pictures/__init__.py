@@ -1,1 +1,1 @@
-"""Pictures that a SOUL shares: drawn anew for upload, kept until they have left, and recorded with their sources."""
+"""Pictures that a SOUL shares: redrawn for upload, kept until they have left, and recorded with their sources."""

@@ -1,6 +1,6 @@
-"""Reads a page as a browser shows it: headless Chromium in the sandbox, where the machine has both.
+"""Reads a page as a browser shows it: headless Chromium in the sandbox, if the machine has both.
 
-It has no network. The gateway makes each of its connections, and only to addresses that were checked.
+It has no network; the gateway makes each of its connections, and only to addresses that were checked.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from modules.runtime.sandbox.gateway import open_gateway
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import MIB, Limits
 
-# NOTE(self): the programs themselves; the scripts of the same name read settings that the sandbox does not have.
+# NOTE(self): the binaries themselves; the scripts of the same name read settings that the sandbox does not have.
 _PROGRAMS = (
     "/usr/lib/chromium/chromium",
     "/usr/lib/chromium-browser/chromium-browser",
@@ -30,19 +30,19 @@ _MOST_BYTES = 64 * MIB
 
 
 def browser_program() -> str:
-    """Return where Chromium is, "" where it is not installed."""
+    """Return the path of Chromium, or "" if it is not installed."""
     return next((path for path in _PROGRAMS if Path(path).exists()), "")
 
 
 @dataclass(frozen=True, slots=True)
 class PageBrowser:
-    """Opens pages. `address_of` returns the address of a host and port, and raises `OSError` where none is allowed."""
+    """Opens pages. `address_of` returns the address of a host and port, and raises `OSError` if none is allowed."""
 
     sandbox: Sandbox
     address_of: Callable[[str, int], Awaitable[str]]
 
     async def html_of(self, url: str) -> str:
-        """Return the HTML of a page after its scripts ran; "" where there is no browser, or it did not end well."""
+        """Return the HTML of a page after its scripts ran; "" if there is no browser or it failed."""
         program = browser_program()
         if not (program and self.sandbox.is_there):
             return ""

@@ -1,7 +1,7 @@
-"""Chooses a picture to show that was not shown before, from a channel of Are.na or a page of the design catalogue.
+"""Chooses a picture that was not shown before, from a channel of Are.na or a page of the design catalogue.
 
-Code chooses, and binds the picture to the post; a model is told what the source says of it, and writes the words.
-A collection from which nothing could be had rests for a while. Fetches keep within fixed bounds.
+Code chooses the picture and binds it to the post; a model is told what the source says about it, and writes the text.
+A collection without a usable picture rests for a while. Fetches keep within fixed limits.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SIZE = re.compile(r"\s{0,9}(\d{1,5})(?:px)?\s{0,9}")
 
 @dataclass(frozen=True, slots=True)
 class PageImage:
-    """A picture on a page. `context` is its caption; sizes are in pixels, None where the page does not tell them."""
+    """A picture on a page. `context` is its caption; sizes are in pixels, None if the page does not give them."""
 
     url: str
     alt: str = ""
@@ -65,10 +65,10 @@ class PageImages:
 
 
 def find_images(page: str, page_url: str, *, min_width: int = WIDTH_LEAST) -> PageImages:
-    """Return the pictures of a page: of `img`, `source`, `og:image` and CSS backgrounds, each once.
+    """Return the pictures of a page: from `img`, `source`, `og:image` and CSS backgrounds, each once.
 
-    Left out are drawings (`.svg`), inline data, what is known to be narrower than `min_width`, what has a side of at
-    most 10 pixels, and what is named as a pixel, a spacer or the like.
+    Left out are drawings (`.svg`), inline data, pictures known to be narrower than `min_width` or with a side of at
+    most 10 pixels, and those named as a pixel, a spacer or the like.
     """
     reader = _ImageReader()
     reader.feed(page[:PAGE_MAX_CHARS])
@@ -156,7 +156,7 @@ class _ImageReader(PageReader):
 
 
 def _largest(srcset: str) -> tuple[str, int | None]:
-    """The address with the largest width of a `srcset`, and that width; ("", None) if it tells no widths."""
+    """Return the address with the largest width of a `srcset`, and that width; ("", None) if it has no widths."""
     candidates: Iterable[list[str]] = (part.split() for part in srcset.split(", "))
     sized = [(int(part[1][:-1]), part[0]) for part in candidates if len(part) > 1 and _is_width(part[1])]
     width, url = max(sized, default=(0, ""))
@@ -173,7 +173,7 @@ def _size(text: str) -> int | None:
 
 
 def _absolute(page_url: str, url: str) -> str:
-    """The address as it can be fetched; "" for what is no address of a picture."""
+    """Return the absolute address; "" if it cannot be fetched."""
     try:
         joined = urljoin(page_url, url.strip()[:_URL_CHARS])
         parts = urlsplit(joined)
@@ -200,7 +200,7 @@ _SIGNS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"GI
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """A picture of a channel that was not shown before, and how many such pictures are left beside it."""
+    """A picture of a channel that was not shown before, and how many other such pictures are left."""
 
     block: Block
     channel: Channel
@@ -208,9 +208,9 @@ class Picked:
 
 
 class PictureFinder:
-    """Looks for pictures. Those that it has listed may be fetched by their address, whoever names it.
+    """Finds pictures. Those that it has listed may be fetched by their address, whoever names it.
 
-    A page that has hardly any as its server sends it is also read as a `browser` shows it.
+    A page with hardly any in the server's HTML is also read as a `browser` shows it.
     """
 
     def __init__(self, pictures: Pictures, rng: random.Random, browser: PageBrowser | None = None) -> None:
@@ -220,7 +220,7 @@ class PictureFinder:
         self._listed: LRUCache[str, PictureSource] = LRUCache(_LISTED_MOST)
 
     async def channel(self, owner: str, slug: str, page: int) -> ApiResult[ChannelPage]:
-        """One page of a channel; its pictures are listed."""
+        """Return one page of a channel and list its pictures."""
         found = await self._pictures.arena.fetch_channel(owner, slug, page)
         if isinstance(found, Ok):
             for block in found.data.image_blocks:
@@ -228,9 +228,9 @@ class PictureFinder:
         return found
 
     async def unposted(self, owner: str, slug: str) -> ApiResult[ChannelPage]:
-        """The pictures of a channel that were not shown before, of the first page with any.
+        """Return the pictures of a channel that were not shown before, from the first page with any.
 
-        `Err` of kind `not_found` if none is left.
+        Returns an `Err` of kind `not_found` if none is left.
         """
 
         def is_new(block: Block) -> bool:
@@ -243,14 +243,14 @@ class PictureFinder:
 
     @answering
     async def pick(self, owner: str, slug: str) -> ApiResult[Picked]:
-        """Any picture of a channel that was not shown before. `Err` of kind `not_found` if none is left."""
+        """Return a random new picture of a channel; an `Err` of kind `not_found` if all were shown before."""
         found = (await self.unposted(owner, slug)).or_raise()
         blocks = found.image_blocks
         return Ok(Picked(self._rng.choice(blocks), found.channel, len(blocks) - 1))
 
     @answering
     async def browse(self, url: str, min_width: int) -> ApiResult[PageImages]:
-        """The pictures of a page that were not shown before; they are listed."""
+        """Return the pictures of a page that were not shown before, and list them."""
         page = (
             await self._pictures.web.fetch(
                 url, kinds=("text/html", "application/xhtml+xml"), max_bytes=_PAGE_MAX_BYTES, deadline_s=_DEADLINE_S
@@ -270,16 +270,16 @@ class PictureFinder:
         return Ok(PageImages(found.title, new, found.left_out + len(found.images) - len(new)))
 
     def is_listed(self, url: str) -> bool:
-        """Whether a channel or a page that was read shows this picture."""
+        """Return whether a channel or a page that was read shows this picture."""
         return url in self._listed
 
     def source_of(self, url: str) -> PictureSource:
-        """What is known of the source of a picture."""
+        """Return what is known about the source of a picture."""
         return self._listed.get(url) or PictureSource(image_url=url)
 
     @answering
     async def fetch(self, url: str, max_bytes: int = SOURCE_MAX_BYTES) -> ApiResult[tuple[bytes, str, PictureSource]]:
-        """The file of a picture, its media type, and what is known of its source."""
+        """Return the file of a picture, its media type, and what is known about its source."""
         fetched = (
             await self._pictures.web.fetch(url, kinds=("*",), max_bytes=max_bytes, deadline_s=_DEADLINE_S)
         ).or_raise()
@@ -290,7 +290,7 @@ class PictureFinder:
 
 
 def source_of(block: Block, channel: Channel) -> PictureSource:
-    """Where a block comes from, in words that are safe to keep."""
+    """Return the source of a block, in words that are safe to store."""
     return PictureSource(
         type="arena",
         image_url=block.image_url,
@@ -307,21 +307,21 @@ def source_of(block: Block, channel: Channel) -> PictureSource:
 
 
 def title_of(block: Block, channel: Channel) -> str:
-    """What a block is called, in one line; where it has no title but the name of its file, what is known beside it."""
+    """Return the title of a block in one line; if that is only a file name, the source's or the channel's title."""
     named = "" if _FILE_NAME.fullmatch(block.title) else block.title
     return one_line(named or block.source_title or channel.title, _TEXT_CHARS)
 
 
 def place_of(source: PictureSource) -> str:
-    """The address by which readers find a picture; "" if none is known.
+    """Return the address at which readers find a picture; "" if none is known.
 
-    What whoever hung it there says of its origin is a stranger's word, and never stands in a post.
+    What the person who added it says about its origin is a stranger's word, and never stands in a post.
     """
     return source.block_url or source.page_url or source.image_url
 
 
 def _media_type(fetched: Fetched) -> str:
-    """What the first bytes say that it is; "" for what is no picture that can be shared."""
+    """Return the media type by the first bytes; "" if it is not a picture that can be shared."""
     body = fetched.body
     if body[:4] == b"RIFF" and body[8:12] == b"WEBP":
         return "image/webp"
@@ -341,9 +341,9 @@ _BLANKS = re.compile(r"[ \t]{2,99}")
 
 @dataclass(frozen=True, slots=True)
 class ChosenPicture:
-    """A picture that is ready to be posted. `title`, `about` and `shown_by` are what its source says of it.
+    """A picture that is ready to be posted. `title`, `about` and `shown_by` are what its source says about it.
 
-    `hold` is why the post waits for the owner's approval, "" if it does not: anybody may have hung the picture there.
+    `hold` is why the post waits for the owner's approval, or "": anybody may have added the picture there.
     """
 
     picture: AttachedPicture
@@ -353,9 +353,9 @@ class ChosenPicture:
     hold: str = ""
 
     def described(self, alt: str) -> AttachedPicture:
-        """Return the picture with our own words for those who cannot see it; what its source says is none of ours.
+        """Return the picture with our own alt text; what its source says is not used as ours.
 
-        Without any, and where they order a model about, the name of the collection stands there.
+        Without usable words, or if they give orders to a model, the name of the collection stands there.
         """
         own = truncate_graphemes(" ".join(bare_words(clean(alt)).split()), _ABOUT_CHARS)
         usable = own and not gives_orders(own) and not any(own in said or said in own for said in self.said)
@@ -363,11 +363,11 @@ class ChosenPicture:
 
     @property
     def said(self) -> tuple[str, ...]:
-        """What its source says of it: words that are somebody else's, and no answer by themselves."""
+        """The words of its source about it: somebody else's words, and no answer by themselves."""
         return (self.title, self.about, f"{self.title}. {self.about}") if self.about else (self.title,)
 
     def framed(self, framer: Framer) -> str:
-        """Return its title, and what else its source says of it, a line each, inside a frame."""
+        """Return its title and what else its source says about it, one line each, inside a frame."""
         said = "\n".join(part for part in (self.title, self.about) if part)
         return framer.frame("reading", author=self.shown_by, uri=self.place, text=said)
 
@@ -380,7 +380,7 @@ class ChosenPicture:
 
     @property
     def room(self) -> int:
-        """How many characters of a post are left beside its source."""
+        """The number of graphemes of a post that are left beside its source."""
         return PORTABLE_MAX_GRAPHEMES - grapheme_len(self.credited(""))
 
     def credited(self, text: str) -> str:
@@ -391,7 +391,7 @@ class ChosenPicture:
 def bare_words(text: str) -> str:
     """Return the words of a text, without addresses and tags.
 
-    Models write the source of another picture, or one that they make up, and copy the frame around what they were told.
+    Models write the source of another picture, or invent one, and copy the frame around what they were told.
     """
     return _BLANKS.sub(" ", _ADDRESS.sub("", _TAG.sub(" ", text))).strip()
 
@@ -407,7 +407,7 @@ class _Candidate:
 
 @dataclass(slots=True)
 class PictureChooser:
-    """Chooses among the pictures of `sources`, which is asked anew each time.
+    """Chooses among the pictures of `sources`, which is called each time.
 
     Listing a source and fetching a picture may each take `deadline_s`; drawing one has limits of its own.
     """
@@ -425,20 +425,20 @@ class PictureChooser:
         self._finder = PictureFinder(self.pictures, self.rng)
 
     def pick_source(self, *, owners: bool = False) -> DesignSource | None:
-        """Return any collection that does not rest, or any of the owner's; None if there is none."""
+        """Return a random collection that does not rest, or one of the owner's; None if there is none."""
         now = self.clock.now()
         listed = [source for source in self.sources() if source.is_owners or not owners]
         ready = [source for source in listed if self._rests_until.get(source.url, now) <= now]
         return get_random_design_source(self.rng, ready)
 
     def source_at(self, url: str) -> DesignSource | None:
-        """Return the collection at `url`; None if it is listed no longer."""
+        """Return the collection at `url`; None if it is no longer listed."""
         return next((source for source in self.sources() if source.url == url), None)
 
     async def choose(self, source: DesignSource, *, why: str) -> ApiResult[ChosenPicture]:
         """Return a picture of `source` that was never shown and waits in no post; `why` goes to the post log.
 
-        An `Err` says why there is none; the source rests then.
+        An `Err` says why there is none; the source then rests.
         """
         try:
             chosen = await self._choose(source, why)

@@ -1,7 +1,7 @@
 """Pictures that a SOUL shares, from the file in `.memory/images` to the record that they were shown.
 
-What was shown is recorded once its post stands on the network, never before: in the post log, and in the lists by
-which nothing is shown twice.
+A picture is recorded only once its post is on the network: in the post log, and in the lists that prevent showing it
+twice.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PRIVATE = 0o600
 
 
 class PictureFiles:
-    """All files of pictures that are shared; `folder` is `.memory/images`."""
+    """Stores all files of shared pictures; `folder` is `.memory/images`."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
@@ -54,7 +54,7 @@ class PictureFiles:
         self._drawer = PictureDrawer()
 
     async def keep_download(self, data: bytes, mime_type: str, source: PictureSource) -> Path:
-        """Keep a file with its source for a day; returns its path. Raises `StorageError`."""
+        """Store a file with its source for a day; return its path. Raises `StorageError`."""
         stamp = f"{self._clock.now():%Y%m%d%H%M%S}-{secrets.token_hex(3)}"
         path = self._folder / f"{stamp}{_EXTENSIONS.get(mime_type, '.bin')}"
 
@@ -67,19 +67,19 @@ class PictureFiles:
         return path
 
     async def read_download(self, path: str) -> ApiResult[tuple[bytes, PictureSource]]:
-        """A downloaded file and its source. `Err` of kind `invalid` for any path that is not one of a download."""
+        """Return a downloaded file and its source; an `Err` of kind `invalid` for any other path."""
         return await asyncio.to_thread(self._read_download, path)
 
     @answering
     async def keep_waiting(
         self, data: bytes, *, alt: str, why: str = "", source: PictureSource
     ) -> ApiResult[AttachedPicture]:
-        """Draw a picture anew and keep it until its post has left."""
+        """Redraw a picture and store it until its post has left."""
         drawn = (await self._drawer.draw(data, "upload")).or_raise()
         return Ok(await self._keep(drawn, alt, why, source))
 
     async def load(self, picture: AttachedPicture) -> ApiResult[bytes]:
-        """The file of a picture that waits; `Err` of kind `invalid` if it is gone, or is not what was kept."""
+        """Return the file of a waiting picture; an `Err` of kind `invalid` if it is missing or was changed."""
         try:
             data = await asyncio.to_thread(read_bounded, self._waiting(picture.sha256), SOURCE_MAX_BYTES)
         except OSError as error:
@@ -89,7 +89,7 @@ class PictureFiles:
         return Ok(data)
 
     def tidy(self) -> int:
-        """Delete what is too old to be used; how many files there were. Blocks."""
+        """Delete files that are too old to be used; return their number. Blocks."""
         now, deleted = self._clock.now().timestamp(), 0
         for folder, age in ((self._folder, DOWNLOAD_AGE), (self._folder / _WAITING, WAITING_AGE)):
             for path in folder.iterdir() if folder.is_dir() else ():
@@ -116,7 +116,7 @@ class PictureFiles:
         return self._folder / _WAITING / name
 
     def _write(self, path: Path, data: bytes) -> None:
-        """Write a file that is as old as the clock says."""
+        """Write a file with the time of the clock as its modification time."""
         write_atomic(path, data, mode=_PRIVATE)
         moment = self._clock.now().timestamp()
         os.utime(path, (moment, moment))
@@ -140,7 +140,7 @@ POSTED_REMEMBERED = 5000
 def open_pictures(
     settings: Settings, memory: Path, *, clock: Clock, journal: Journal, stack: AsyncExitStack
 ) -> Pictures:
-    """Return them with their ways to the web, which `stack` closes, and without files that are too old to be used."""
+    """Return the pictures with their web clients, which `stack` closes, after deleting files that are too old."""
     way = http_transport_factory(settings.arena_api_url, private_ok=settings.soul_allow_private_net)
     web = WebClient(way())
     stack.push_async_callback(web.aclose)
@@ -153,7 +153,7 @@ def open_pictures(
 class Pictures:
     """The pictures of one SOUL; `memory` is the folder `.memory`.
 
-    `web` is the way to pictures anywhere, `arena` to those that are collected there.
+    `web` fetches pictures anywhere, `arena` those that are collected there.
     """
 
     def __init__(self, memory: Path, *, clock: Clock, journal: Journal, web: WebClient, arena: Arena) -> None:
@@ -173,7 +173,7 @@ class Pictures:
     async def attach(
         self, data: bytes, *, alt: str, why: str = "", source: PictureSource
     ) -> ApiResult[AttachedPicture]:
-        """Make a picture ready to be posted. `Err` of kind `invalid` if it cannot be, `conflict` if it was shown."""
+        """Prepare a picture for a post; an `Err` is of kind `conflict` if it was shown before, else `invalid`."""
         await self._tell()
         if not alt.strip():
             return Err("it needs words for those who cannot see it", "invalid")
@@ -182,20 +182,20 @@ class Pictures:
         return await self.files.keep_waiting(data, alt=alt, why=why, source=source)
 
     def was_posted(self, source: PictureSource) -> bool:
-        """Whether a picture of that source stands on the network already."""
+        """Return whether a picture of that source is on the network already."""
         known = {entry["url"] for entry in self._web}
         return source.block_id in self._block_ids if source.block_id else source.image_url in known
 
     def now(self) -> datetime:
-        """The time by which ages are told."""
+        """Return the time by which ages are computed."""
         return self._clock.now()
 
     async def load(self, picture: AttachedPicture) -> ApiResult[bytes]:
-        """The file of a picture that waits; `Err` of kind `invalid` if it is gone, or is not what was kept."""
+        """Return the file of a waiting picture; an `Err` of kind `invalid` if it is missing or was changed."""
         return await self.files.load(picture)
 
     async def posted(self, intent: Intent, sent: Sent) -> None:
-        """Record that the pictures of an intent stand on the network. The same intent again changes nothing."""
+        """Record that the pictures of an intent are on the network. The same intent again changes nothing."""
         body = intent.body
         if not isinstance(body, PostBody | ReplyBody):
             return
@@ -214,12 +214,12 @@ class Pictures:
             )
 
     async def _tell(self) -> None:
-        """Tell of lists that could not be read."""
+        """Record which lists could not be read."""
         while self._untold:
             await self._journal.record(Entry("error", "pictures", self._untold.pop(0), line="warn"))
 
     def _load(self) -> list[str]:
-        """Read the lists, which others may have changed; returns what the owner should know of them."""
+        """Read the lists, which others may have changed; return lines for the owner about problems."""
         blocks = load_state(self._arena_path, {"ids": []}, fits=_fits_ids)
         others = load_state(self._web_path, {"entries": []}, fits=_fits_web)
         self._block_ids, self._web = blocks.data["ids"], others.data["entries"]
@@ -237,7 +237,7 @@ class Pictures:
             self._web = [*self._web, entry][-POSTED_REMEMBERED:]
 
     def _write(self, entries: list[Json]) -> bool:
-        """Write the lists, then the log, by which it is known that all of it was done; False where the disk refuses."""
+        """Write the lists, then the log, which shows that all was done; return False if the disk refuses."""
         try:
             save_state(self._arena_path, {"ids": self._block_ids})
             save_state(self._web_path, {"entries": self._web})

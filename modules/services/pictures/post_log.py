@@ -1,6 +1,6 @@
-"""The post log: one line for each picture that was shared, with its source. `.memory/post_log.jsonl`.
+"""The post log: one line for each shared picture, with its source, in `.memory/post_log.jsonl`.
 
-Lines that cannot be read are passed over, and kept. At 10 MB the file is set aside; three older ones stay readable.
+Unreadable lines are skipped and kept. At 10 MB the file is rotated; three older ones stay readable.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PostLog:
         self._max_bytes = max_bytes
 
     def log_post(self, *entries: Json) -> bool:
-        """Append the entries of one post; False if they could not be written. Never raises for what the disk did."""
+        """Append the entries of one post; return False if they could not be written. Never raises for disk errors."""
         try:
             stamp_jsonl_version(self._path)
             if self._path.exists() and self._path.stat().st_size >= self._max_bytes:
@@ -46,30 +46,30 @@ class PostLog:
         return True
 
     def lookup_post_by_uri(self, uri: str) -> Json | None:
-        """The newest entry of the post at `uri`, in older files too; None if there is none."""
+        """Return the newest entry of the post at `uri`, from older files too; None if there is none."""
         return self._newest(lambda entry: _of(entry, "bluesky").get("post_uri") == uri)
 
     def lookup_post_by_bsky_url(self, url: str) -> Json | None:
-        """The newest entry of the post at that address on bsky.app; None if there is none."""
+        """Return the newest entry of the post at that address on bsky.app; None if there is none."""
         return self._newest(lambda entry: _of(entry, "bluesky").get("bsky_url") == url)
 
     def get_posts_needing_attribution_followup(self, limit: int = 20) -> list[Json]:
-        """The entries whose source is still to be found, the oldest first."""
+        """Return the entries whose source is still to be found, oldest first."""
         waiting = (entry for entry in self._entries() if _of(entry, "source").get("needs_attribution_followup"))
         return list(waiting)[:limit]
 
     def mark_post_needs_attribution_followup(self, uri: str, *, needs: bool, notes: str = "") -> bool:
-        """Set whether the source of a post is still to be found; False if there is no such post."""
+        """Set whether the source of a post is still to be found; return False if there is no such post."""
         told = {"needs_attribution_followup": needs, **({"attribution_notes": notes} if notes else {})}
         return self._change(uri, told)
 
     def update_post_attribution(self, uri: str, original_url: str, notes: str = "") -> bool:
-        """Set where the maker of a picture shows it; False if there is no such post."""
+        """Set where the maker of a picture shows it; return False if there is no such post."""
         told: Json = {"original_url": original_url, "needs_attribution_followup": False}
         return self._change(uri, told | ({"attribution_notes": notes} if notes else {}))
 
     def _files(self) -> list[Path]:
-        """The files that exist, the newest first."""
+        """Return the files that exist, newest first."""
         return [path for number in range(OLDER_LOGS + 1) if (path := self._numbered(number)).is_file()]
 
     def _numbered(self, number: int) -> Path:
@@ -79,7 +79,7 @@ class PostLog:
         return split_lines(read_bounded(path, self._max_bytes + _ENTRIES_MAX_BYTES))
 
     def _entries(self) -> Iterator[Json]:
-        """All that can be read, the oldest first."""
+        """Yield all readable entries, oldest first."""
         for path in reversed(self._files()):
             yield from filter(None, map(json_object, self._lines(path)))
 
@@ -107,7 +107,7 @@ class PostLog:
 
 
 def entry_of(body: PostBody | ReplyBody, picture: AttachedPicture, *, uri: str, cid: str, at: datetime) -> Json:
-    """The entry of one picture of a post that stands at `uri`."""
+    """Return the entry of one picture of the post at `uri`."""
     did, _, rkey = uri.removeprefix("at://").partition("/app.bsky.feed.post/")
     source: Json = {name: value for name, value in picture.source.stored().items() if value}
     entry: Json = {
@@ -135,12 +135,12 @@ def entry_of(body: PostBody | ReplyBody, picture: AttachedPicture, *, uri: str, 
 
 
 def has_complete_attribution(entry: Json) -> bool:
-    """Whether it is known where the maker of the picture shows it."""
+    """Return whether it is known where the maker of the picture shows it."""
     return bool(_of(entry, "source").get("original_url"))
 
 
 def format_source_attribution(entry: Json) -> str:
-    """Where a picture comes from, in lines for a post; "" if nothing is known."""
+    """Return the source of a picture, in lines for a post; "" if nothing is known."""
     source = _of(entry, "source")
     original, block = source.get("original_url") or "", source.get("block_url") or ""
     if source.get("type") != "arena" or not block:
@@ -151,7 +151,7 @@ def format_source_attribution(entry: Json) -> str:
 
 
 def generate_post_context(entry: Json, now: datetime) -> str:
-    """What is known of a shared picture, in sentences: its source, why it was picked, what it shows, and its age."""
+    """Return what is known of a shared picture, in sentences: its source, why it was chosen, its alt text, its age."""
     source, content = _of(entry, "source"), _of(entry, "content")
     told = {
         "Are.na channel": source.get("channel_url"),
@@ -170,7 +170,7 @@ def generate_post_context(entry: Json, now: datetime) -> str:
 
 
 def _after_torn_line(file: IO[bytes]) -> bytes:
-    """A line break where a crash left half a line at the end."""
+    """Return a line break if a crash left half a line at the end."""
     if file.seek(0, os.SEEK_END) == 0:
         return b""
     file.seek(-1, os.SEEK_END)

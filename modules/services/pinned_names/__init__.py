@@ -1,1 +1,1 @@
-"""What a name stood for when it was first seen. A name that answers for somebody else later waits for the owner."""
+"""The ids of names when they were first seen. A name that later belongs to another id waits for the owner."""

@@ -1,8 +1,8 @@
-"""What the names that give rights stood for when they were first seen: `.memory/pinned_names.json`.
+"""The ids of the names that give rights when they were first seen: `.memory/pinned_names.json`.
 
-A login, a handle and the name of a repository can pass to somebody else. What is kept is the id behind it: the numeric
-id on GitHub, the DID on Bluesky. Where another id answers, the name gives no rights until the owner accepts that.
-Written atomically after each change and kept across versions.
+A login, a handle and the name of a repository can pass to somebody else, so the id behind it is stored: the numeric id
+on GitHub, the DID on Bluesky. If another id answers, the name gives no rights until the owner accepts it. Written
+atomically after each change and kept across versions.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from modules.runtime.record_file import FileRecord, Moment, RecordFile
 FILE = "pinned_names.json"
 Kind = Literal["github", "bluesky", "repository"]
 Acceptance = Literal["accepted", "none", "several", "another"]
-"""What became of it; nothing but for the first. `several`: more than one kind waits under the name.
+"""The result of an acceptance; only `accepted` changes anything. `several`: more than one kind waits under the name.
 
-`another`: another id answers than the one of which the owner was told; now they are told of that one.
+`another`: another id answers than the one that the owner was told; now they are told of that one.
 """
 _LOOP = "pinned-names"
 _NOBODY = frozenset({"", "0"})
-"""What stands for no account at all: no name is ever pinned to it."""
+"""The ids of no account at all: no name is ever pinned to them."""
 
 
 class PinnedName(FileRecord):
-    """A name, and the id for which it stands; `found` is another id that answered since, and waits for the owner.
+    """A name and its id; `found` is another id that answered since and waits for the owner.
 
-    `told` is the other id of which the owner was told when they were asked last: no other one can be accepted.
+    `told` is the other id that the owner was told last; no other one can be accepted.
     """
 
     kind: Kind
@@ -43,12 +43,12 @@ class PinnedName(FileRecord):
 
     @property
     def label(self) -> str:
-        """The name with its kind, which tells it from the same name of another kind."""
+        """The name with its kind, which distinguishes it from the same name of another kind."""
         return f"{self.kind}:{self.name}"
 
 
 class PinnedNames:
-    """The store; `record` tells the owner. `notice` is a line for the owner if the file was not as expected."""
+    """Stores the names; `record` tells the owner. `notice` is a line for the owner if the file was not as expected."""
 
     def __init__(self, path: Path, clock: Clock, record: Callable[[Entry], Awaitable[object]]) -> None:
         self._clock = clock
@@ -57,24 +57,24 @@ class PinnedNames:
         self.notice = self._file.notice
 
     def get(self, kind: Kind, name: str) -> str | None:
-        """Return the id for which a name stands; None where it was never seen."""
+        """Return the id of a name; None if it was never seen."""
         known = self._file.records.get(_key(kind, name))
         return known.id if known else None
 
     def since(self, kind: Kind, name: str) -> datetime | None:
-        """Return since when a name stands for its id; None where it was never seen."""
+        """Return since when a name has its id; None if it was never seen."""
         known = self._file.records.get(_key(kind, name))
         return known.since if known else None
 
     def has_passed_on(self, kind: Kind, name: str) -> bool:
-        """Return whether another id answered for a name, which waits for the owner. May be asked from any thread."""
+        """Return whether another id answered for a name, which waits for the owner. May be called from any thread."""
         known = self._file.records.get(_key(kind, name))
         return known is not None and known.found is not None
 
     async def check(self, kind: Kind, name: str, answered: str) -> bool:
-        """Return whether the id that answered for a name is the one for which it stands; the first one is kept.
+        """Return whether the id that answered for a name is its pinned one; the first id is pinned.
 
-        The owner is told once of another one. What stands for nobody is neither. Raises `StorageError`.
+        The owner is told once of another id. An id of no account returns False. Raises `StorageError`.
         """
         if answered in _NOBODY:
             return False
@@ -96,7 +96,7 @@ class PinnedNames:
         return [one for one in self._file.records.values() if one.found and one.found not in _NOBODY]
 
     async def accept(self, name: str) -> Acceptance:
-        """Let a name, or `kind:name`, stand for the id of which the owner was told. Raises `StorageError`."""
+        """Pin a name, or `kind:name`, to the id that the owner was told. Raises `StorageError`."""
         waiting = [one for one in self.waiting() if name.lower() in {one.name.lower(), one.label.lower()}]
         if len(waiting) != 1:
             return "several" if waiting else "none"

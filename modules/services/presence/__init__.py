@@ -1,1 +1,1 @@
-"""What others may know of us: the statements on our own account, and whose new posts we are told of."""
+"""Our public presence: the statements on our own account, the lease of the home, and subscriptions to new posts."""

@@ -1,8 +1,8 @@
-"""Says openly what we are: the label `bot` and an operator's contact on our profile, and a record for programs.
+"""States openly what we are: the label `bot` and an operator's contact in our profile, and a record for programs.
 
-It also declares from whom we take direct messages, unless the owner chose that already. What stands is never cut: each
-record is read, changed where it must be, and written back only if nobody changed it meanwhile. Nothing is written where
-all stands already, so a crash at any point costs at most two more looks.
+It also declares from whom we take direct messages, unless the owner chose that already. Existing text is never cut:
+each record is read, changed where necessary, and written back only if nobody changed it meanwhile. Nothing is written
+if all is in place, so a crash at any point costs at most two more looks.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LONGEST_PAUSE_S = 3600.0
 class _Statement:
     """A record of ours under the key `self`; `said` returns it as it should be, and why it cannot say all of it.
 
-    `is_dated`: a new one tells when it was made.
+    `is_dated`: a new one has its time of creation.
     """
 
     collection: str
@@ -49,9 +49,9 @@ class _Statement:
 
 
 class Disclosure:
-    """Keeps the account honest. `label` off leaves it alone; an empty contact of `operator` leaves the bio alone.
+    """Keeps the account's statements true. `label` off changes nothing; an empty contact leaves the bio alone.
 
-    `contact_line` is the line of the bio that tells the contact, with `{{contact}}` in it.
+    `contact_line` is the line of the bio with the contact, with `{{contact}}` in it.
 
     Without a `message_policy` nothing is declared about direct messages.
     """
@@ -85,7 +85,7 @@ class Disclosure:
         self._not_before = clock.monotonic()
 
     async def ensure_once(self) -> None:
-        """`ensure`, until it succeeds once in this life; what failed is tried again after ever longer pauses."""
+        """Call `ensure` until it succeeds once in this life; after a failure the pauses grow."""
         now = self._clock.monotonic()
         if self._settled or now < self._not_before:
             return
@@ -94,7 +94,7 @@ class Disclosure:
         self._settled = isinstance(await self.ensure(), Ok)
 
     async def ensure(self) -> ApiResult[str]:
-        """Make the account say it: "off", "stands" or "written". The first failure in a row is told as a warning."""
+        """Make the account say it; return "off", "stands" or "written". Of failures in a row the first is a warning."""
         declared_it = await self._declare()
         disclosed = await self._disclose()
         return declared_it if isinstance(declared_it, Err) and isinstance(disclosed, Ok) else disclosed
@@ -167,5 +167,5 @@ class Disclosure:
 
 
 def _deserves_another_look(error: Err) -> bool:
-    """Whether it was changed meanwhile, or may have been written all the same."""
+    """Return whether the record was changed meanwhile, or may have been written all the same."""
     return error.kind == "unknown_outcome" or (isinstance(error, ServiceErr) and error.name == "InvalidSwap")

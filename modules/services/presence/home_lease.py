@@ -1,11 +1,11 @@
-"""Lets one copy of a home act: a lease with an epoch, in a record of the account's own repository.
+"""Lets only one copy of a home act: a lease with an epoch, in a record of the account's own repository.
 
-A copy that is started while another lives says so and stops, or takes over when it was told to. Whoever finds that the
-lease is somebody else's stops for good. Nothing leaves unless a look found our epoch within the last minute
-(`confirm`), so whoever takes over waits a little longer than that before its own first act.
+A copy that is started while another lives says so and stops, or takes over if it was told to. A copy that finds the
+lease in other hands stops for good. Nothing leaves unless a look found our epoch within the last minute (`confirm`), so
+a copy that takes over waits a little longer than that before its first act.
 
-Where the record cannot be read, the life goes on and nothing leaves until it can. A service that refuses such records
-leaves copies unnoticed, which is told once.
+If the record cannot be read, the life goes on and nothing leaves until it can. If a service refuses such records,
+copies go unnoticed, which is reported once.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _EPOCH = "lease_epoch"
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """A moment by both clocks: the one stands still while the machine sleeps, the other can be set back."""
+    """A time on both clocks: the monotonic one stops while the machine sleeps, the wall clock can be set back."""
 
     monotonic: float
     wall: datetime
@@ -66,14 +66,14 @@ class ClockReading:
         return cls(clock.monotonic(), clock.now())
 
     def lies_back(self, seconds: float, clock: Clock) -> bool:
-        """Return whether so many seconds may have passed since."""
+        """Return whether that many seconds may have passed since."""
         wall_s = (clock.now() - self.wall).total_seconds()
         return clock.monotonic() - self.monotonic >= seconds or abs(wall_s) >= seconds
 
 
 @dataclass(slots=True, eq=False)
 class HomeLease:
-    """The lease of one life. `identity` is asked after the login."""
+    """The lease of one life. `identity` is called after the login."""
 
     atproto: Atproto
     database: Database
@@ -94,9 +94,9 @@ class HomeLease:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def confirm(self) -> str:
-        """Return why nothing may leave now, "" if it may; looks again where the last look is too old.
+        """Return why nothing may leave now, or ""; looks again if the last look is too old.
 
-        Raises `HomeLocked` where another copy lives.
+        Raises `HomeLocked` if another copy lives.
         """
         if self._lost or self._is_old(self._looked_at, CONFIRMED_S):
             await self.look()
@@ -104,9 +104,9 @@ class HomeLease:
         return self._reason() or (_UNREAD if is_old else "")
 
     async def begin(self, *, take_over: bool = False) -> None:
-        """Look for the first time; a network that keeps it waiting keeps nobody from talking with the SOUL.
+        """Look for the first time; a slow network does not keep the owner from talking with the SOUL.
 
-        With `take_over` the lease is taken from a copy that lives, also where that can be done only later. Raises as
+        With `take_over` the lease is taken from a living copy, even if that is possible only later. Raises as
         `look`.
         """
         self._take_over = take_over
@@ -118,22 +118,22 @@ class HomeLease:
             await self._tell_trouble(Err(f"no answer within {_BEGIN_S:g} s", "transient"))
 
     async def look(self, *, sets_pace: bool = True) -> None:
-        """Take the lease, or see that it is still ours, and renew it in time. Raises `HomeLocked` where it is not."""
+        """Take the lease, or check that it is still ours, and renew it in time. Raises `HomeLocked` if not."""
         async with self._lock:
             if self._lost:
                 raise self._lost
             if self._is_old(self._refused_at, RENEW_AFTER_S):
-                with urgency(Urgency.AT_ONCE):  # all that leaves waits for it
+                with urgency(Urgency.AT_ONCE):  # everything that leaves waits for it
                     async with self.atproto.burst(sets_pace=sets_pace):
                         await self._look()
             self.control.block_writes(self._reason())
 
     async def give_back(self) -> None:
-        """Let another copy begin at once. Where that fails, it may begin when the lease ends by itself."""
+        """Let another copy begin at once. If that fails, it may begin when the lease expires."""
         if self._lease is None or self._lost or not self._cid:
             return
         ended = LeaseRecord(self._lease.epoch, self._lease.holder, None)
-        with suppress(TimeoutError):  # it ends by itself then
+        with suppress(TimeoutError):  # it expires by itself then
             async with asyncio.timeout(_GIVE_BACK_S), self._lock, self.atproto.burst():
                 self._lease = None
                 await self.atproto.put_own_record(HOME_LEASE, ended.record(), swap=self._cid, is_public=False)
@@ -190,7 +190,7 @@ class HomeLease:
             )
             raise self._lost
         if standing in {"held", "doubtful"}:
-            # NOTE(self): before the write, whose answer may be lost; a wait that another attempt prolongs does no harm.
+            # NOTE(self): set before the write, whose answer may be lost; a longer wait does no harm.
             self._acts_from = self.clock.monotonic() + TAKE_OVER_S
         if await self._write(next_lease(before, me, now), found, asked_at):
             await self._note_epoch()
@@ -214,7 +214,7 @@ class HomeLease:
         self._lease, self._cid, self._attempted = lease, cid, None
 
     async def _known_epoch(self) -> int:
-        """Return the epoch of the last life here; a copy of this home knows it too. 0 where none is known."""
+        """Return the epoch of the last life here, which a copy of this home has too; 0 if unknown."""
         kept = await self.database.run(lambda connection: marks.get(connection, _EPOCH))
         return int(kept) if kept.isdecimal() else 0
 
@@ -238,7 +238,7 @@ class HomeLease:
         await self.journal.record(Entry("life", "start", summary, line="warn"))
 
     async def _tell_trouble(self, error: Err) -> None:
-        """Tell of a failure once; a record that the service refuses keeps nobody from living, and is tried again."""
+        """Report a failure once; if the service refuses the record, the life goes on and tries again."""
         if error.kind == "invalid" and getattr(error, "name", "") != "InvalidSwap":
             self._refused_at = ClockReading.of(self.clock)
             summary = "The service takes no record of where this home lives: a second copy would not be noticed"
@@ -249,13 +249,13 @@ class HomeLease:
             await self.journal.record(Entry("error", "start", summary, line="warn", reason=error.error))
 
     def _now(self) -> datetime:
-        """The time of the service, by which all copies judge."""
+        """Return the time of the service, by which all copies judge."""
         return self.clock.now() - timedelta(seconds=self.atproto.server_time_skew() or 0.0)
 
 
 @dataclass(slots=True)
 class HomeLeaseLoop(Loop):
-    """Looks in time for the outbox to send, and ends the life where another copy took over."""
+    """Renews the lease in time for the outbox to send, and ends the life if another copy took over."""
 
     name = "home-lease"
     interval_ms = CONFIRMED_S * 1000 / 2

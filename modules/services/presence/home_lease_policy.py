@@ -1,4 +1,4 @@
-"""Which copy of a home may live, as the record of the lease in the account's own repository says. Pure."""
+"""Decides which copy of a home may live, by the lease record in the account's own repository. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ HOME_LEASE = "town.soul.home.lease"
 HOME_LEASE_S = 900.0
 RENEW_AFTER_S = 300.0
 CONFIRMED_S = 60.0
-"""So long a look holds: nothing leaves later than that after it."""
+"""The seconds for which a look is valid: nothing leaves later than that after it."""
 TAKE_OVER_S = 90.0
-"""So long whoever takes over acts not: by then the other has looked, or sends nothing more without a look."""
+"""The seconds that a copy waits when it takes over: by then the other has looked, or sends nothing without a look."""
 
 _MACHINE_ID, _BOOT_ID = Path("/etc/machine-id"), Path("/proc/sys/kernel/random/boot_id")
 
@@ -31,7 +31,7 @@ LeaseStanding = Literal["free", "ours", "doubtful", "held"]
 
 @dataclass(frozen=True, slots=True)
 class HomeIdentity:
-    """Where a home lives, as hashes that tell nobody anything else: which machine, which boot of it, which folder."""
+    """The place where a home lives, as hashes that reveal nothing else: the machine, its current boot, the folder."""
 
     machine: str
     boot: str
@@ -40,7 +40,7 @@ class HomeIdentity:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """Who lives in the account: the `epoch` grows by one with each life; `until` is None where it was given back."""
+    """The holder of the account: the `epoch` grows by one with each life; `until` is None if it was given back."""
 
     epoch: int
     holder: HomeIdentity
@@ -48,15 +48,15 @@ class LeaseRecord:
     token: str = ""
 
     def record(self) -> dict[str, object]:
-        """Return it as it stands in the repository."""
+        """Return the value for the repository."""
         holder = {"machine": self.holder.machine, "boot": self.holder.boot, "home": self.holder.home}
         until = {"until": iso(self.until)} if self.until else {}
         return {"epoch": self.epoch, **holder, **until, "token": self.token}
 
 
 def identity_of(folder: Path, did: str) -> HomeIdentity:
-    """Return who we are: the folder is known by machine and path, so a copy of it is another."""
-    # NOTE(self): a container often has no id of a machine; its name then tells one from another.
+    """Return our identity: the folder is known by machine and path, so a copy of it is another."""
+    # NOTE(self): a container often has no machine id; its host name is used instead.
     machine, boot = _content(_MACHINE_ID) or platform.node(), _content(_BOOT_ID)
     return HomeIdentity(
         machine=_hash(did, machine),
@@ -66,7 +66,7 @@ def identity_of(folder: Path, did: str) -> HomeIdentity:
 
 
 def read_lease(value: Mapping[str, Any]) -> LeaseRecord:
-    """Return what a record says; what cannot be read in it holds nobody back."""
+    """Return the lease in a record; unreadable fields hold nobody back."""
     epoch = value.get("epoch")
     holder = HomeIdentity(*(str(value.get(name, "")) for name in ("machine", "boot", "home")))
     whole = epoch if isinstance(epoch, int) and not isinstance(epoch, bool) and epoch > 0 else 0
@@ -74,10 +74,10 @@ def read_lease(value: Mapping[str, Any]) -> LeaseRecord:
 
 
 def standing_of(found: LeaseRecord | None, me: HomeIdentity, now: datetime) -> LeaseStanding:
-    """Return what a lease means for us; `ours` also after a kill, since the folder's lock is ours.
+    """Return what a lease means for us; also `ours` after a kill, as we hold the folder's lock.
 
-    It is doubtful after a reboot, since the same folder may also be that of a cloned machine, which is still running
-    elsewhere, and where it ends later than any lease that is written now.
+    It is doubtful after a reboot, as the same folder may belong to a cloned machine that still runs elsewhere, and if
+    it ends later than any lease that is written now.
     """
     if found is None or found.until is None:
         return "free"
@@ -89,9 +89,9 @@ def standing_of(found: LeaseRecord | None, me: HomeIdentity, now: datetime) -> L
 
 
 def is_lost(found: LeaseRecord, ours: LeaseRecord, now: datetime) -> bool:
-    """Return whether a record that is not the one we wrote says that another copy took over.
+    """Return whether a record that we did not write last says that another copy took over.
 
-    It does not where it is an earlier one of ours, which a restored service brought back, or nothing that a copy wrote.
+    It does not if it is an earlier one of ours that a restored service brought back, or was not written by a copy.
     """
     if found.epoch > ours.epoch:
         return True
@@ -99,22 +99,22 @@ def is_lost(found: LeaseRecord, ours: LeaseRecord, now: datetime) -> bool:
 
 
 def was_overtaken(found: LeaseRecord, known_epoch: int, me: HomeIdentity) -> bool:
-    """Return whether another home lived after our last life, of which we know the epoch; 0 is no epoch."""
+    """Return whether another home lived after our last life, whose epoch we know; 0 is no epoch."""
     return 0 < known_epoch < found.epoch and found.holder.home != me.home
 
 
 def next_lease(found: LeaseRecord | None, me: HomeIdentity, now: datetime) -> LeaseRecord:
-    """Return the lease by which we take the place of `found`."""
+    """Return the lease with which we replace `found`."""
     return renewed(LeaseRecord((found.epoch if found else 0) + 1, me, None), now)
 
 
 def renewed(lease: LeaseRecord, now: datetime) -> LeaseRecord:
-    """Return the same lease from now on, with a token by which we know our own write again."""
+    """Return the lease renewed from now on, with a token by which we recognise our own write."""
     return LeaseRecord(lease.epoch, lease.holder, now + timedelta(seconds=HOME_LEASE_S), uuid.uuid4().hex)
 
 
 def where(found: LeaseRecord, me: HomeIdentity) -> str:
-    """Return where the holder of a lease is, as far as it can be told."""
+    """Return where the holder of a lease is, in words."""
     return "on this machine" if found.holder.machine == me.machine else "on another machine"
 
 

@@ -1,8 +1,8 @@
-"""Follows the owner once, at start: without it their direct messages may not reach us, nor may we be told of new posts.
+"""Follows the owner once, at start: otherwise we may get neither their direct messages nor notices of their new posts.
 
-That they are named as the owner is consent enough, so the follow needs no approval. The last word is theirs all the
-same: a follow that once stood, whoever made it, is never made again for the same account, nor is one to which the owner
-said no; then it is told what is missing. What was done is read from the outbox, our own records, and one mark.
+Being named as the owner is consent enough, so the follow needs no approval. The owner still has the last word: a follow
+that once existed, whoever made it, is never made again for the same account, nor is one that the owner refused; the
+owner is then told what is missing. Past acts are read from the outbox, our own records, and one mark.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class OwnerFollow:
     _is_settled: bool = field(default=False, init=False)
 
     async def ensure_once(self) -> None:
-        """Follow the owner unless that was ever done, or refused."""
+        """Follow the owner unless that was done or refused before."""
         owner, own_did = self.owner_did, self.atproto.did
         if self._is_settled or owner in {"", own_did} or not own_did:
             return
@@ -63,7 +63,7 @@ class OwnerFollow:
             follows = await find_own_record(self.atproto, FOLLOWS, lambda record: record.value.get("subject") == owner)
             if not follows.success:
                 return
-            code = "done" if follows.data or kept == own_did else "free"  # an earlier version noted no owner
+            code = "done" if follows.data or kept == own_did else "free"  # an earlier version stored no owner
         if code in {"done", "refused"}:
             await self.database.run(lambda connection: marks.put(connection, {_FOLLOWED: followed}))
             await self._settle()
@@ -71,7 +71,7 @@ class OwnerFollow:
             await self._follow(owner)
 
     async def _settle(self) -> None:
-        """Tell, once in this life, what keeps the owner's messages from reaching us now."""
+        """Report, once in this life, what keeps the owner's messages from reaching us now."""
         if (profile := (await self.atproto.get_profile(self.owner_did)).or_else(None)) is None:
             return
         self._is_settled = True
@@ -98,5 +98,5 @@ class OwnerFollow:
 
 
 def _is_ours(intent: Intent, own_did: str) -> bool:
-    """Whether what an intent did was done by this account, and not by one that the home had before."""
+    """Return whether an intent was carried out by this account, and not by an earlier one of the home."""
     return intent.state != "done" or (intent.result_uri or "").startswith(f"at://{own_did}/")

@@ -23,12 +23,12 @@ MESSAGES = "chat.bsky.actor.declaration"
 """The record in which an account declares from whom it takes direct messages."""
 
 Level = Literal["collaborative", "automated"]
-"""How far the account acts by itself: with a person's approval for all that it says in public, or without."""
+"""The account's autonomy: with a person's approval for all public acts, or without."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Who answers for the account, as the account says it: handle, did and, unless it is "", how to reach them."""
+    """The person responsible for the account, as it states: handle, DID and, unless it is "", a contact."""
 
     handle: str
     did: str
@@ -37,7 +37,7 @@ class Operator:
 
 
 def operator_of(settings: Settings) -> Operator:
-    """Return who answers for the SOUL with these settings."""
+    """Return the person responsible for the SOUL with these settings."""
     return Operator(
         handle=settings.owner_bluesky_social_handle,
         did=settings.owner_bluesky_social_handle_did,
@@ -47,7 +47,7 @@ def operator_of(settings: Settings) -> Operator:
 
 
 def may_subscribe(profile: Profile) -> bool:
-    """Whether the account lets us be told of its new posts; what it declares in words that we do not know means no."""
+    """Return whether the account allows notices of its new posts; an unknown declaration means no."""
     match profile.allows_subscriptions:
         case "followers":
             return profile.is_followed
@@ -59,14 +59,14 @@ def may_subscribe(profile: Profile) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MessagePolicy:
-    """From whom the account takes direct messages; `overrides` says that a choice which stands there gives way."""
+    """From whom the account takes direct messages; `overrides` replaces a choice that is already declared."""
 
     incoming: Literal["following", "all"] = "following"
     overrides: bool = False
 
 
 def message_policy_of(settings: Settings) -> MessagePolicy | None:
-    """Return what the account is to declare with these settings; None where it is to declare nothing."""
+    """Return what the account is to declare with these settings; None for nothing."""
     if not settings.soul_direct_messages or settings.soul_message_declaration == "off":
         return None
     incoming: Literal["following", "all"] = "all" if settings.soul_messages_from == "all" else "following"
@@ -75,14 +75,14 @@ def message_policy_of(settings: Settings) -> MessagePolicy | None:
 
 @dataclass(frozen=True, slots=True)
 class MessageProblem:
-    """What keeps the owner's direct messages from reaching us, and how to mend it."""
+    """The problem that keeps the owner's direct messages from reaching us, and the remedy."""
 
     message: str
     remedy: str
 
 
 def message_problem(owner: Profile, settings: Settings) -> MessageProblem | None:
-    """Return what is missing for the owner to command by direct message; None where nothing is, or they are off."""
+    """Return what is missing for the owner to command by direct message; None if nothing is, or they are off."""
     name = f"@{owner.handle}"
     if not settings.soul_direct_messages:
         return None
@@ -98,7 +98,7 @@ def message_problem(owner: Profile, settings: Settings) -> MessageProblem | None
 def declared(record: Mapping[str, Any], message_policy: MessagePolicy) -> dict[str, Any]:
     """Return the record of `MESSAGES` that says from whom we take messages, and that nobody adds us to groups.
 
-    What stood in it stays, but for `allowIncoming` where the policy overrides it.
+    Other fields stay, and so does `allowIncoming` unless the policy overrides it.
     """
     said = {"allowIncoming": message_policy.incoming, "allowGroupInvites": "none"}
     if "allowIncoming" not in record:
@@ -107,7 +107,7 @@ def declared(record: Mapping[str, Any], message_policy: MessagePolicy) -> dict[s
 
 
 def autonomous(record: Mapping[str, Any], operator: Operator) -> dict[str, Any]:
-    """Return the record of `AUTONOMY` that says what we are. What else stood in it stays."""
+    """Return the record of `AUTONOMY` that says what we are. Other fields stay."""
     stood = record.get("responsibleParty")
     party = {**(stood if isinstance(stood, dict) else {}), "name": f"@{operator.handle}", "did": operator.did}
     if operator.contact:
@@ -116,10 +116,10 @@ def autonomous(record: Mapping[str, Any], operator: Operator) -> dict[str, Any]:
 
 
 def honest(profile: Mapping[str, Any], *, contact: str, line: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """A profile record that says what we are, and why it could not say all of it. What it said before stays.
+    """Return a profile record that says what we are, and why it could not say all of it. Existing text stays.
 
-    `line` is the line of the bio that tells the contact, with `{{contact}}` in it; by what stands before that it is
-    known again.
+    `line` is the line of the bio with the contact, with `{{contact}}` in it; the text before that identifies the line
+    later.
     """
     labels, label_problem = _with_label(profile.get("labels"))
     bio, bio_problem = _with_contact(profile.get("description"), contact, line)

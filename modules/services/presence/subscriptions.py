@@ -1,4 +1,4 @@
-"""Asks the network to tell us of new posts of the owner and of the peers, and of no peer with whom we parted."""
+"""Subscribes to new posts of the owner and of peers, and unsubscribes from peers with whom we parted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOOP = "heartbeat"
 
 @dataclass(slots=True)
 class ActivitySubscriptions:
-    """Subscribes to each once, and takes it back once."""
+    """Subscribes to each account once, and unsubscribes once."""
 
     atproto: Atproto
     account: AccountContext
@@ -37,12 +37,12 @@ class ActivitySubscriptions:
         self._not_before = self.clock.monotonic() + self.clock.real(FIRST_LOOK_S)
 
     def companions(self) -> frozenset[str]:
-        """Return whose posts may concern us, by did: the owner, and the peers with whom we did not part."""
+        """Return the DIDs whose posts may concern us: the owner, and the peers with whom we did not part."""
         peers = (self.account.peers() | self.registry.found()) - self.registry.parted()
         return frozenset(name for name in (self.owner_did, *peers) if name.startswith("did:"))
 
     async def ensure(self) -> None:
-        """Look, if it is time, at those of whom it is not known in this life that it is as it should be."""
+        """If it is time, settle the subscriptions that are not known to be right in this life."""
         now = self.clock.monotonic()
         if not self.atproto.did or now < self._not_before:
             return
@@ -58,7 +58,7 @@ class ActivitySubscriptions:
                 self._ended |= {did}
 
     async def _settle(self, did: str, *, wanted: bool) -> bool:
-        """Do what can be done for a subscription; return whether it stands as it is wanted."""
+        """Do what can be done for a subscription; return whether it is as wanted."""
         if (them := (await self.atproto.get_profile(did)).or_else(None)) is None:
             return False
         if them.is_subscribed == wanted or them.did == self.atproto.did:

@@ -1,1 +1,1 @@
-"""Reading repositories that nobody works on here."""
+"""Reads repositories in which nobody here works."""

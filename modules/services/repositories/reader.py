@@ -1,7 +1,7 @@
-"""Has repositories there to be read: files and a shallow history, fetched in the sandbox and kept for an hour.
+"""Makes repositories readable: files and a shallow history, fetched in the sandbox and kept for an hour.
 
-Git fetches through a gateway that passes on what reading one repository takes, and that alone holds the token. Links
-are written as files that say where they lead, no attribute counts, and no setting names a program.
+Git fetches through a gateway that passes only the requests for reading one repository, and that alone holds the token.
+Links are written as files that hold their targets, attributes are ignored, and no setting names a program.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import MIB, Limits
 
 KEPT_S = 3_600.0
-"""How long a copy is kept, in seconds."""
+"""The seconds for which a copy is kept."""
 MOST_COPIES = 4
 HISTORY = 300
-"""So many of the newest commits are fetched where the history is asked for."""
+"""The number of newest commits that are fetched if the history is needed."""
 
 _MOST_BYTES = 256 * MIB
 _LIMITS = Limits(wall_s=120.0, memory_bytes=512 * MIB, processes=32, disk_bytes=2 * _MOST_BYTES)
@@ -49,7 +49,7 @@ _REASON_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class RepositoryCopy:
-    """A repository at the commit `sha`, whose files lie in `tree`."""
+    """A repository at the commit `sha`, with its files in `tree`."""
 
     sandbox: Sandbox
     folder: Path
@@ -57,11 +57,11 @@ class RepositoryCopy:
 
     @property
     def tree(self) -> Path:
-        """All files of the commit; there are no links among them."""
+        """The folder with all files of the commit; it holds no links."""
         return self.folder / "tree"
 
     async def git(self, *arguments: str) -> ApiResult[str]:
-        """Return what `git` writes, which reads the history in the sandbox, without a network."""
+        """Return the output of `git`, which reads the history in the sandbox, without a network."""
         command, env = ["git", "--git-dir=git", *arguments], environment("", login="", token="", home=HOME, path=PATH)
         ran = await self.sandbox.run(command, self.folder, limits=_LIMITS, env=env)
         return Ok(ran.stdout) if ran.success else Err(one_line(ran.stderr, _REASON_CHARS) or ran.ended, "invalid")
@@ -76,15 +76,15 @@ class RepositoryReader:
     settings: Settings
     clock: Clock
     _copies: dict[Path, tuple[str, int, str]] = field(default_factory=dict, init=False)
-    """By their folder: the branch, tag or commit that was asked for, the depth, and the commit."""
+    """By folder: the requested branch, tag or commit, the depth, and the commit."""
     _ending: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     @asynccontextmanager
     async def open(self, repo: Repo, at: str, depth: int, *, as_account: bool) -> AsyncIterator[RepositoryCopy]:
-        """Have a repository there at a branch, a tag or a commit, the default branch if `at` is "".
+        """Open a copy of a repository at a branch, a tag or a commit; at the default branch if `at` is "".
 
-        Without `as_account` only a public one is found: it is fetched as nobody, into a copy of its own.
+        Without `as_account` only public repositories are found, fetched without a login into a copy of their own.
 
         Raises:
             Undone: there is no such repository or commit, or it is too large.
@@ -112,7 +112,7 @@ class RepositoryReader:
         await asyncio.to_thread(delete_tree, self.folder)
 
     async def _make_room(self, folder: Path) -> None:
-        """Have the folder there, for an hour; the oldest copies give way."""
+        """Create the folder, for an hour; the oldest copies are deleted."""
         self._copies.pop(folder, None)
         for oldest in list(self._copies)[: 1 - MOST_COPIES]:
             await self._delete(oldest)
@@ -131,7 +131,7 @@ class RepositoryReader:
         await asyncio.to_thread(delete_tree, folder)
 
     async def _fetch_named(self, repo: Repo, folder: Path, at: str, depth: int, *, as_account: bool) -> ApiResult[str]:
-        """Fetch what `at` names; the beginning of a commit's name is looked for in the history."""
+        """Fetch what `at` names; the prefix of a commit's name is searched in the history."""
         fetched = await self._fetch(repo, folder, (str(depth), at or "HEAD", "refs/heads/read"), as_account=as_account)
         if isinstance(fetched, Ok) or not at or not set(at) <= set("0123456789abcdef"):
             return fetched

@@ -1,1 +1,1 @@
-"""Whether a repository of somebody else wants an AI agent there, by what its own files say."""
+"""Finds out from the files of somebody else's repository whether it accepts an AI agent."""

@@ -1,4 +1,4 @@
-"""Finds out whether a repository of somebody else wants us, before the first word there, and keeps the answer.
+"""Finds out whether somebody else's repository accepts us, before we write anything there, and stores the answer.
 
 The model says which pages may hold rules for AI agents, and which kind of rule a text has. A crash in between costs one
 more reading. While GitHub cannot be read nothing is decided, so nothing is said.
@@ -81,7 +81,7 @@ _RULES: Mapping[str, Rule] = {rule: rule for rule in get_args(Rule)}
 
 @dataclass(frozen=True, slots=True)
 class RuleReader:
-    """Asks `gateway` in the words of the skills `repository-pages` and `repository-rules`."""
+    """Asks the model through `gateway`, with the skills `repository-pages` and `repository-rules`."""
 
     gateway: LLMGateway
     skills: Skills
@@ -96,7 +96,7 @@ class RuleReader:
         return await question.ask(quoted, (names,), importance, pages_in)
 
     async def read(self, text: str, importance: Importance) -> RuleFound:
-        """Return which kind of rule a text has, in any language; `conditions` if two answers cannot be read.
+        """Return the kind of rule in a text, in any language; `conditions` if two answers cannot be read.
 
         Raises `SoulError`.
         """
@@ -107,13 +107,13 @@ class RuleReader:
 
 
 def pages_in(answer: str) -> frozenset[int] | None:
-    """Return the numbers in a model's answer; None if it has no list of them."""
+    """Return the numbers in a model's answer, or None if it has no list of them."""
     found = _PAGES.search(answer[:_PAGES_CHARS])
     return frozenset(int(one) for one in re.findall(r"\d{1,6}", found[1])) if found else None
 
 
 def rule_in(answer: str, rules: str) -> RuleFound | None:
-    """Return what a model's answer says of the text `rules`; None if it names no rule."""
+    """Return what a model's answer says about the text `rules`, or None if it names no rule."""
     said = answer[:_ANSWER_CHARS]
     found = _RULE.search(said.lower())
     if (rule := _RULES.get(found[1] if found else said.lower().strip(" .\"'`\n"))) is None:
@@ -126,11 +126,11 @@ def rule_in(answer: str, rules: str) -> RuleFound | None:
 LOOP = "repository-rules"
 
 _EMPTY = frozenset({"not_found", "conflict"})
-"""How GitHub answers who lists the files of a repository without a commit."""
+"""GitHub's errors for listing the files of a repository without a commit."""
 
 _QUIET: frozenset[GitHubKind] = frozenset({"star", "account_follow", "comment_deletion", "repository"})
 ASKED: frozenset[GitHubKind] = frozenset(GITHUB_KINDS) - _QUIET
-"""What others there see of us; a star, what takes our own words back, and a repository of our own are none of it."""
+"""The acts that others there see of us; stars, deletions of our own comments and own repositories do not count."""
 
 
 class NoSuchRepository(Transient):
@@ -139,7 +139,7 @@ class NoSuchRepository(Transient):
 
 @dataclass(frozen=True, slots=True)
 class RepositoryRules:
-    """Says of a repository whether it wants us."""
+    """Says whether a repository accepts us."""
 
     identity: RepositoryIdentity
     reader: RuleReader
@@ -149,16 +149,16 @@ class RepositoryRules:
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False, compare=False)
 
     async def verdict(self, repo: Repo, importance: Importance) -> RepositoryVerdict:
-        """Return whether a repository wants us.
+        """Return whether a repository accepts us.
 
-        The owner's no counts for good, and their yes as long as its rules stay as they were, but for an attack.
-        Whoever asks while it is being found out waits for that answer. What was said or found out of another
-        repository under the same name does not count.
+        The owner's no is final. The owner's yes counts while the rules stay as they were, unless they are an attack.
+        Concurrent callers wait for the same answer. What was said or found about another repository under the same name
+        does not count.
 
         Raises:
             BudgetExceeded: there is no budget to read its rules.
-            NoSuchRepository: it is not there.
-            Transient: GitHub or the model is briefly unable.
+            NoSuchRepository: it does not exist or is not visible to us.
+            Transient: GitHub or the model is briefly unavailable.
 
         """
         known = await self.identity.check(repo)
@@ -183,7 +183,7 @@ class RepositoryRules:
         return kept
 
     async def conditions(self, repo: Repo) -> tuple[Condition, ...]:
-        """Return the conditions that were found last; nothing is read anew."""
+        """Return the conditions that were found last, without reading anything again."""
         since = self.identity.since(repo)
         kept = await self.database.run(lambda connection: _stored(connection, repo.full_name, since))
         return kept.conditions if kept else ()
@@ -196,9 +196,9 @@ class RepositoryRules:
         before: RepositoryVerdict | None,
         importance: Importance,
     ) -> RepositoryVerdict:
-        """Find it out, keep it, and tell the journal what is new; `kept` still holds where no page changed.
+        """Find the verdict, store it, and record what is new; `kept` still holds if no page changed.
 
-        `before` is what was found last, however long ago. Raises as `verdict` does.
+        `before` is the last verdict, however old. Raises as `verdict` does.
         """
         found = replace(await self._found_out(repo, known, kept, importance), pushed_at=known.pushed_at)
         now = iso(self.clock.now())
@@ -229,7 +229,7 @@ class RepositoryRules:
         return replace(read, pages=digest, code=VerdictCode.MEMBER if is_member else read.code)
 
     async def _read(self, repo: Repo, pages: Sequence[RulePage], importance: Importance) -> RepositoryVerdict:
-        """Return what the pages say that the model chose by their names. Raises as `verdict` does."""
+        """Return the verdict from the pages that the model chose by name. Raises as `verdict` does."""
         chosen = await self.reader.choose(names_shown(pages), importance) if len(pages) > 1 else frozenset({1})
         if chosen is None:
             return RepositoryVerdict(VerdictCode.UNREAD, "the list of its pages")
@@ -245,7 +245,7 @@ class RepositoryRules:
         return verdict_of(rules)
 
     async def _texts(self, pages: Sequence[RulePage]) -> Sequence[tuple[str, str]] | RepositoryVerdict:
-        """Return the texts of pages by their names; a verdict where one cannot be read. Raises `Transient`."""
+        """Return names and texts of pages, or a verdict if one cannot be read. Raises `Transient`."""
         if len(pages) > MOST_FILES:
             return RepositoryVerdict(VerdictCode.UNREAD, f"{len(pages)} files")
         texts: list[tuple[str, str]] = []
@@ -264,7 +264,7 @@ class RepositoryRules:
         return texts
 
     async def _pages(self, repo: Repo, known: Repository) -> list[RulePage] | RepositoryVerdict:
-        """Return the pages of a repository and of its owner's defaults; a verdict where GitHub does not list them all.
+        """Return the pages of a repository and of its owner's defaults, or a verdict if GitHub does not list them all.
 
         Raises `Transient`.
         """
@@ -289,7 +289,7 @@ class RepositoryRules:
 
 
 def _stored(connection: sqlite3.Connection, repo: str, since: str) -> RepositoryVerdict | None:
-    """Return the verdict on a repository, if there is one of `since` or later that this version knows."""
+    """Return the stored verdict on a repository, if it is of `since` or later and known to this version."""
     query = (
         "SELECT code, conditions, path, at, pages, pushed_at, since FROM repository_verdicts WHERE repo = ? AND at >= ?"
     )
@@ -302,7 +302,7 @@ def _stored(connection: sqlite3.Connection, repo: str, since: str) -> Repository
 
 
 def _store(connection: sqlite3.Connection, repo: str, verdict: RepositoryVerdict) -> None:
-    """Keep the verdict on a repository in place of the one before."""
+    """Store the verdict on a repository, replacing the one before."""
     conditions = json.dumps([asdict(one) for one in verdict.conditions])
     connection.execute(
         "INSERT OR REPLACE INTO repository_verdicts (repo, code, path, at, pages, pushed_at, conditions, since)"
@@ -328,7 +328,7 @@ _ON_ITS_WAY = frozenset({"held", "pending", "sending"})
 
 @dataclass(frozen=True, slots=True)
 class ForeignRepositories:
-    """An `Inquiry` of the outbox. Foreign is what is neither ours, nor the owner's, nor a workspace of theirs."""
+    """An `Inquiry` of the outbox about repositories that are neither ours nor the owner's, nor workspaces."""
 
     rules: RepositoryRules
     github: GitHub
@@ -351,11 +351,11 @@ class ForeignRepositories:
         return said
 
     def is_foreign(self, place: str) -> bool:
-        """Return whether a repository, `owner/name`, is somebody else's, who is asked before anything is done there."""
+        """Return whether a repository, `owner/name`, is somebody else's, so that its rules are read before an act."""
         return not is_ours(place, self.circle())
 
     async def file_lines(self, repo: Repo) -> tuple[Condition, ...]:
-        """Return the lines that a repository of somebody else wants in its files with each pull request.
+        """Return the lines that somebody else's repository wants in its files with each pull request.
 
         Raises as `RepositoryRules.verdict` does.
         """
@@ -365,7 +365,7 @@ class ForeignRepositories:
         return tuple(one for one in found.conditions if one.kind == "file")
 
     async def added(self, given: KnownBody, sent: object) -> list[str]:
-        """Return what was added to the words of an act because its repository asks for it, as far as is known here."""
+        """Return the lines added to an act because its repository asks for them, as far as known here."""
         if not isinstance(given, OnGitHub) or not self.is_foreign(given.repo):
             return []
         asked = await self.rules.conditions(repo_of(given))
@@ -373,7 +373,7 @@ class ForeignRepositories:
         return [one.text for one in asked if one.kind != "file" and one.text in after and one.text not in before]
 
     async def _welcome(self, repo: Repo, action: ProposedAction) -> Verdict:
-        """Whether the act is wanted there, and how it reads with what the repository asks for."""
+        """Return whether the act is accepted there, with the text that the repository asks for."""
         name, by_owner = WELCOME.name, action.by_owner
         try:
             found = await self.rules.verdict(repo, "owner" if by_owner else "commitment")
@@ -402,7 +402,7 @@ class ForeignRepositories:
         return Verdict(name, says, found.reason, value=code, body=body)
 
     async def _pulls(self, repo: Repo) -> Verdict:
-        """Whether another pull request of ours may be opened; those that wait or are on their way count."""
+        """Return whether another pull request of ours may be opened; waiting ones count too."""
         name = PULLS_PER_REPOSITORY.name
         try:
             if (await self.github.get_repository(repo)).or_raise().can_push:

@@ -1,6 +1,6 @@
-"""What is kept of a repository: which files are pages, in which pieces a model reads them, what it asks for. Pure.
+"""The policy on a repository's rules: which files are pages, how a model reads them, and what is asked. Pure.
 
-Nothing here knows a word of any language: the model says which pages may hold rules, by their names, and what they say.
+No word of any language is known here: the model says which pages may hold rules, by name, and what they say.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from modules.services.outbox.github_bodies import (
 
 Welcome = Literal["welcome", "unwelcome", "unclear"]
 Rule = Literal["allowed", "conditions", "forbidden", "attack", "none"]
-"""What a file says of AI agents: they may, they may under conditions, they may not, or nothing that can be told.
+"""The statements of a file about AI agents: allowed, allowed under conditions, forbidden, or nothing clear.
 
-An `attack` is one that asks them to hide something from their owner, to tell secrets or to switch off a check.
+An `attack` asks them to hide something from their owner, to tell secrets or to switch off a check.
 """
 ConditionKind = Literal["title", "pull_request", "text", "file"]
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a repository asks of what an agent writes there, and code can add.
+    """A condition of a repository for an agent's texts there that code can meet.
 
     Attributes:
         kind: `title` is a marker in each title, `pull_request` a line in the text of each pull request, `text` a line
@@ -55,20 +55,20 @@ class Condition:
 
     @property
     def told(self) -> str:
-        """The same for people."""
+        """The condition for people."""
         return f"{self.path or self.kind.replace('_', ' ')}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class RuleFound:
-    """What kind of rule a text has; with `conditions`, None stands for one that code cannot meet."""
+    """The kind of rule in a text; in `conditions`, None stands for one that code cannot meet."""
 
     rule: Rule
     conditions: tuple[Condition | None, ...] = ()
 
 
 class VerdictCode(StrEnum):
-    """Why a repository counts as welcoming, unwelcoming or unclear."""
+    """The reason why a repository counts as welcoming, unwelcoming or unclear."""
 
     MEMBER = "member"
     NOTHING_SAID = "nothing-said"
@@ -102,16 +102,16 @@ WELCOME_OF: dict[VerdictCode, Welcome] = {
 
 @dataclass(frozen=True, slots=True)
 class RepositoryVerdict:
-    """Whether a repository wants us.
+    """The verdict whether a repository accepts us.
 
     Attributes:
         code: why.
         path: the file that decided; "" if none did.
         at: when it was found out, ISO-8601 UTC.
-        pages: the SHA-256 of the paths and contents of its pages at that time; "" where they were not looked at.
-        pushed_at: when one of its branches had changed last, as far as is known, ISO-8601 UTC.
+        pages: the SHA-256 of the paths and contents of its pages at that time; "" if they were not read.
+        pushed_at: the last change of one of its branches, if known, ISO-8601 UTC.
         conditions: what it asks for and code adds to each act there.
-        since: when these rules were first found; the owner's yes counts for them if it was given to a later act.
+        since: when these rules were first found; the owner's yes to a later act covers them.
 
     """
 
@@ -125,12 +125,12 @@ class RepositoryVerdict:
 
     @property
     def welcome(self) -> Welcome:
-        """What follows from the code."""
+        """The welcome that the code stands for."""
         return WELCOME_OF[self.code]
 
     @property
     def reason(self) -> str:
-        """The same for people."""
+        """The reason, for people."""
         reason = _REASONS[self.code].format(path=self.path or "a file")
         asked = "; ".join(one.told for one in self.conditions)
         return f"{reason}; added: {asked}" if asked else reason
@@ -153,14 +153,14 @@ _REASONS: dict[VerdictCode, str] = {
 
 
 DEFAULTS = ".github"
-"""The repository whose files GitHub shows for all repositories of its owner that have none of their own."""
+"""The repository whose files GitHub shows for repositories of the same owner that have none of their own."""
 MOST_FILES = 40
 MOST_CHARS = 60_000
 MOST_NAMES = 500
-"""So many pages the model is shown by name, those nearest to the root first."""
+"""The most pages that the model is shown by name, those nearest to the root first."""
 PIECE_CHARS = 12_000
 KEPT_FOR = timedelta(days=30)
-"""So long a verdict holds while its pages stay as they are; one that is not clear holds a week."""
+"""The time for which a verdict holds while its pages are unchanged; an unclear one holds a week."""
 UNCLEAR_FOR = timedelta(days=7)
 
 _NAME_CHARS = 200
@@ -176,7 +176,7 @@ _FORMS = frozenset({".yml", ".yaml"})
 
 @dataclass(frozen=True, slots=True)
 class RulePage:
-    """A file that people read, in the repository `place`; `name` is what it is called in questions and reasons."""
+    """A file that people read, in the repository `place`; `name` is its name in questions and reasons."""
 
     place: Repo
     entry: ContentEntry
@@ -184,7 +184,7 @@ class RulePage:
 
 
 def pages_of(repo: Repo, place: Repo, tree: Tree) -> list[RulePage]:
-    """Return what people read in `place`, which is `repo` itself or holds the pages for all of its owner's."""
+    """Return the pages in `place`, which is `repo` itself or holds the pages for all repositories of its owner."""
     named = (one.path if place == repo else f"{place.full_name}/{one.path}" for one in tree.entries)
     return [RulePage(place, one, name) for one, name in zip(tree.entries, named, strict=True) if _is_page(one)]
 
@@ -195,7 +195,7 @@ def nearest(pages: Iterable[RulePage]) -> list[RulePage]:
 
 
 def names_shown(pages: Sequence[RulePage]) -> str:
-    """Return the names of the pages, each on a line with its number from 1."""
+    """Return the names of the pages, one per line with its number from 1."""
     return "\n".join(f"{number}. {one_line(one.name, _NAME_CHARS)}" for number, one in enumerate(pages, start=1))
 
 
@@ -217,7 +217,7 @@ def _depth(path: str) -> int:
 
 
 def pieces(path: str, text: str) -> Iterator[str]:
-    """Return a text in pieces that a model can read, each under the name of its file, cut between lines if possible."""
+    """Yield a text in pieces that a model can read, each under the name of its file, cut between lines if possible."""
     text = text.strip()
     while text:
         end = len(text) if len(text) <= PIECE_CHARS else (text.rfind("\n", 1, PIECE_CHARS) + 1 or PIECE_CHARS)
@@ -226,7 +226,7 @@ def pieces(path: str, text: str) -> Iterator[str]:
 
 
 def questions(texts: Sequence[tuple[str, str]]) -> list[tuple[tuple[str, ...], str]]:
-    """Return what is asked: texts, each by its path, packed into as few questions as hold them, with their paths."""
+    """Return texts, given by path, packed into as few questions as hold them, each with its paths."""
     asked: list[tuple[tuple[str, ...], str]] = []
     for path, text in texts:
         for piece in pieces(path, text):
@@ -239,9 +239,9 @@ def questions(texts: Sequence[tuple[str, str]]) -> list[tuple[tuple[str, ...], s
 
 
 def verdict_of(rules: Sequence[tuple[str, RuleFound]]) -> RepositoryVerdict:
-    """Return what follows from what the files say, each by its path; the strictest decides.
+    """Return the verdict from what the files say, by path; the strictest rule decides.
 
-    Conditions are met if there are a few and code can add each of them. Those that it can are added in any case.
+    Conditions are met if there are few and code can add each of them. Those that it can add are added in any case.
     """
     for rule in _STRICTEST_FIRST:
         found = [(path, said.conditions or (None,)) for path, said in rules if said.rule == rule]
@@ -260,15 +260,15 @@ _STRICTEST_FIRST: tuple[Rule, ...] = ("attack", "forbidden", "conditions", "allo
 MOST_CONDITIONS = 5
 _MARKER_CHARS, _LINE_CHARS = 30, 200
 _NOT_PLAIN = re.compile(r"[@&<>`\\]|#\d|\]\s*[(:\[]|//|www\.|~~~", re.IGNORECASE)
-"""What calls or leads somewhere on GitHub, or is more than text."""
+"""Matches what mentions or links something on GitHub, or is more than text."""
 _KINDS: Mapping[str, ConditionKind] = {kind: kind for kind in get_args(ConditionKind)}
 
 
 def condition_of(given: object, rules: str) -> Condition | None:
-    """Return a condition as a model gives it; None for one that code cannot meet.
+    """Return a condition from a model's answer, or None if code cannot meet it.
 
-    It is true of an AI agent that acts alone, and one short line of plain text that stands in the `rules`, calls
-    nobody, links nothing and closes no issue; a file is a document outside of hidden folders.
+    It must apply to an AI agent that acts alone, and be one short line of plain text from the `rules` that mentions
+    nobody, links nothing and closes no issue; a file must be a document outside hidden folders.
     """
     told = given if isinstance(given, Mapping) and given.get("true") is True else {}
     kind, text, path = (str(told.get(name) or "") for name in ("kind", "text", "path"))
@@ -287,7 +287,7 @@ def condition_of(given: object, rules: str) -> Condition | None:
 
 
 def with_conditions(body: KnownBody, conditions: Sequence[Condition]) -> KnownBody:
-    """Return an act with what a repository asks for; done twice it is as done once."""
+    """Return an act with what a repository asks for; a second call changes nothing."""
     if not isinstance(body, PullRequestBody | IssueBody | IssueUpdateBody | IssueCommentBody | ReviewBody):
         return body
     in_pull = isinstance(body, PullRequestBody | IssueUpdateBody)
@@ -303,12 +303,12 @@ def with_conditions(body: KnownBody, conditions: Sequence[Condition]) -> KnownBo
 
 
 def are_same_rules(before: RepositoryVerdict, after: RepositoryVerdict) -> bool:
-    """Return whether a yes to what stood before covers what stands now: the same pages, or all is met as before."""
+    """Return whether a yes to the earlier verdict covers the later one: same pages, or all met as before."""
     is_all_known = after.code is VerdictCode.MET or before.pages == after.pages
     return (before.code, before.conditions) == (after.code, after.conditions) and is_all_known
 
 
 def is_fresh(verdict: RepositoryVerdict, since: Since) -> bool:
-    """Return whether a verdict still holds."""
+    """Return whether a verdict is still valid."""
     holds = UNCLEAR_FOR if verdict.welcome == "unclear" else KEPT_FOR
     return since(parse_iso(verdict.at)) < holds

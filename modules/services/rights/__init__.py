@@ -1,1 +1,1 @@
-"""What people allow to be done with what they write."""
+"""People's rights over their own data: what they allow, what they ask for, and how it is carried out."""

@@ -1,9 +1,9 @@
-"""Carries out what people ask about their own data, in their own words, and finds the answer to be given.
+"""Carries out what people ask about their own data, in their own words, and finds the answer to send.
 
-The model that answers a post finds the request; words that plainly ask, or that may where no model is to answer, draw
-attention to it. Then a model that is shown nothing but the post says which kind of request it is. Everything is done
-by code, and only for the account that wrote the post. What is done comes before the answer, and can be done again: a
-crash in between repeats both, and the life that sends the answer sends it once.
+The model that answers a post reports the request. Words that plainly ask, or that may ask where no model is to answer,
+lead to a reading too. A model that sees nothing but the post then says which kind of request it is. Code does the rest,
+and only for the account that wrote the post. The request is carried out before the answer and can be repeated: after a
+crash in between both are repeated, and the life that sends the answer sends it once.
 """
 
 from __future__ import annotations
@@ -63,17 +63,17 @@ _LEAST_CHARS = 6
 _NUMBER = re.compile(r"\d{1,3}(?:[.,'\u2019\u00a0\u202f\u066c]\d{3})+(?!\d)|\d+")
 _WITH_FACTS: frozenset[RequestKind] = frozenset({"know", "why"})
 _TOLD_ROOM = 0.9
-"""The model is told of less room than there is: it does not count exactly."""
+"""The model is told a smaller limit than the real one because it does not count exactly."""
 MOST = PORTABLE_MAX_GRAPHEMES
-"""The most graphemes of an answer."""
+"""The maximum length of an answer, in graphemes."""
 Misfit = Literal["no words", "too long", "a link", "a figure that is no fact", "no command"]
-"""What is wrong with an answer of the model; the skill tells it in `Again`."""
+"""The problems of an answer of the model; the section `Again` of the skill explains each."""
 _EDGES = " \"'`\u201c\u201d"
 
 
 @dataclass(frozen=True, slots=True)
 class RightsVoice:
-    """What the SOUL says to whoever asked; `contact` is who answers for it."""
+    """Writes what the SOUL says to the person who asked; `contact` is who is responsible for it."""
 
     contact: str
     sentences: SentenceAsker
@@ -82,20 +82,20 @@ class RightsVoice:
     async def say(
         self, told: Mapping[RequestKind, Sequence[str]], language: str, importance: Importance, *, most: int = MOST
     ) -> tuple[str, str]:
-        """Return the answer to all requests of a post, each with its facts, in their order, and why words are fixed.
+        """Return one answer to all requests of a post, in their order, and the reason for fixed words.
 
-        The reason is "" where all words are the model's. The answer has at most `most` graphemes. What counts or
-        explains gets the room that the other answers leave.
+        The reason is "" if all words are the model's. The answer has at most `most` graphemes. The kinds with facts
+        (`know`, `why`) get the space that the other answers leave.
 
         Raises:
-            BudgetExceeded: there is no budget for whoever asked.
+            BudgetExceeded: there is no budget for the person who asked.
             Fatal: the process must stop.
 
         """
         answers: dict[RequestKind, str] = {}
         fixed: dict[str, None] = {}
         joined = self.skills.section(SKILL, "Joined") if len(told) > 1 else ""
-        # NOTE(self): of what is deleted within the hour nothing is left that anybody could show.
+        # NOTE(self): nobody can show anything of what is deleted within the hour.
         contact = "" if "forget" in told else self.contact
         room = most - len(told) + 1
         for number, kind in enumerate(sorted(told, key=lambda kind: kind in _WITH_FACTS)):
@@ -134,7 +134,7 @@ class RightsVoice:
         return fit_post_text(plain, max_graphemes=most), why
 
     async def tell_owner(self, facts: Sequence[str], commands: Sequence[str], language: str) -> str:
-        """Return the answer to the owner, with the `commands` in it word for word. Raises as `say`."""
+        """Return the answer to the owner, with each of the `commands` word for word. Raises as `say`."""
         asked = self.skills.render(
             SKILL,
             "Ask",
@@ -155,7 +155,7 @@ class RightsVoice:
         importance: Importance,
         fits: Callable[[str], tuple[str, Misfit | None]],
     ) -> tuple[str, str]:
-        """Return what the model says, asked once more where that does not fit; else "" and why."""
+        """Return the model's answer, asked once more if the first does not fit; otherwise "" and the reason."""
         about, misfit = QuestionFacts(f"{SKILL}: {kind}", {"facts": tuple(facts)}), None
         for _ in range(2):
             question = SentenceQuestion(SKILL, asked, _TOOL, "Tool", about, _TOKENS, importance)
@@ -180,10 +180,10 @@ def fitting_answer(
     needed: Sequence[str] = (),
     most: int = MOST,
 ) -> tuple[str, Misfit | None]:
-    """Return the model's words on one line, with nobody named in them, and what is wrong with them, if anything.
+    """Return the model's words on one line, without mentions, and what is wrong with them, or None.
 
-    Where facts were `counted`, no figure stands in the words that the facts do not tell; a number may be told in words,
-    or not at all.
+    If `counted` facts are given, the words may contain no figure that the facts lack; a number may be written in words
+    or left out.
     """
     words = one_line(said, _MOST_CHARS)
     for span in reversed(detect_mentions(words)):
@@ -202,27 +202,27 @@ def fitting_answer(
 
 
 def _figures(text: str) -> set[int]:
-    """The numbers that a text tells in digits of any script, whatever separates their thousands."""
+    """Return the numbers that a text writes in digits of any script, with any separator of thousands."""
     return {int("".join(filter(str.isdecimal, found))) for found in _NUMBER.findall(text)}
 
 
 _REASON_CHARS = 160
 _CAME = {"mention": "mention", "reply": "reply", "quote": "quote", "message": "message"}
-"""How a post reached us, and the fact in the skill that says so."""
+"""Maps how a post reached us to the fact in the skill that says so."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyStory:
-    """Reads the journal, in a transaction that its caller opened; `own_did` is our account.
+    """Reads from the journal why a reply was given, in a transaction that its caller opened; `own_did` is our account.
 
-    Of direct messages it tells in direct messages only.
+    It tells about direct messages only in direct messages.
     """
 
     skills: Skills
     own_did: Callable[[], str]
 
     def facts(self, connection: sqlite3.Connection, asked: Addressed) -> list[str]:
-        """Return why the reply was given that `asked` answers, else the newest one to its author."""
+        """Return why we gave the reply that `asked` answers; otherwise why we gave the newest reply to its author."""
         stories = (self._story(connection, what, asked.did) for what in self._replies(connection, asked))
         story = next(filter(None, stories), None)
         if story is None or story.trigger is None:
@@ -263,7 +263,7 @@ _PUBLIC_STORES = (
     "files",
 )
 _TOLD_TO_OWNER: frozenset[RequestKind] = frozenset({"know", "forget", "why"})
-"""What an owner who asks is told, with the command that does it; the rest of their words are orders, for a turn."""
+"""The kinds about which the owner is told a command; any other request of the owner is an order, for a turn."""
 _SUMMARIES: dict[RequestKind, str] = {
     "know": "@{} asked what is known of them",
     "forget": "@{} asked to be forgotten",
@@ -275,20 +275,20 @@ _SUMMARIES: dict[RequestKind, str] = {
 
 @dataclass(slots=True, kw_only=True)
 class PersonRequests:
-    """What lives ask about a post or a message before they read anything else of it.
+    """Handles the requests in a post or a message before a life reads anything else of it.
 
     Attributes:
-        preferences: says whose posts no model may read; the words alone tell what those ask for.
+        preferences: says whose posts no model may read; such posts are judged by their words alone.
         reader: asks the model which request it is.
-        voice: finds the words of the answer.
-        forgetting: tells what the home holds.
-        requests: where a request to forget is kept.
-        story: tells why a reply was given.
-        skills: the words for facts.
+        voice: writes the answer.
+        forgetting: says what the home holds.
+        requests: stores a request to forget.
+        story: says why a reply was given.
+        skills: the texts of the facts.
         database: who is muted, and who asked for no reply.
-        journal: counts the turns, and tells what was asked.
+        journal: counts the turns and records the requests.
         clock: the time.
-        owner_is_visitor: whether the owner's account is one that visitors use: they are answered as anybody.
+        owner_is_visitor: whether visitors use the owner's account too; it is then answered like any other.
 
     """
 
@@ -306,25 +306,25 @@ class PersonRequests:
     _read: LRUCache[str, Reading] = field(default_factory=lambda: LRUCache(_MOST_READ), init=False)
 
     async def carry_out(self, asked: Addressed, found: Found = "possible") -> RequestOutcome | None:
-        """Do what somebody asks about their own data; None if they ask for nothing of the kind.
+        """Carry out what a person asks about their own data; return None if there is nothing to answer.
 
-        The owner is told what there is and which command does it; nothing is done. Where others ask for nothing and
-        asked for no reply before, nothing is said (`silent`).
+        The owner is told what there is and which command does it; nothing is carried out. If a person who asked for no
+        reply before now asks for nothing, the outcome is `silent`.
 
-        `found` says which posts are read: those in which a request is `possible` by their words; `first`, before its
-        turn, such a post only if it asks plainly or its turn would find none; any that the model of a turn `called`
-        one. A reading judges the post alone.
+        `found` says which posts are read. `possible`: those whose words may be a request. `first` (before a turn): of
+        these, only posts that ask plainly, of the owner, or of people who asked for no reply. `called`: any post in
+        which the model of a turn found a request. A reading judges the post alone.
 
-        A process reads each post once, and not beyond the limits of `REQUESTS` (but for the owner's).
+        A process reads each post once, within the limits of `REQUESTS`; the owner's posts are not limited.
 
         Raises:
-            BudgetExceeded: there is no budget for whoever wrote it.
+            BudgetExceeded: there is no budget for the author.
             Fatal: the process must stop.
-            Transient: the model or the store is briefly unable.
+            Transient: the model or the store is briefly unavailable.
 
         """
-        # NOTE(self): who asked for no reply gets no turn, the owner's turn does not look for requests, and the model of
-        # a turn may answer a plain one as if it had carried it out.
+        # NOTE(self): a person who asked for no reply gets no turn, the owner's turn does not look for requests, and the
+        # model of a turn may answer a plain request as if it had carried it out.
         is_plain = kind_by_words(asked.text) is not None
         if found == "first" and not (is_plain or self._is_owners(asked) or await self._no_request(asked)):
             return None
@@ -348,16 +348,16 @@ class PersonRequests:
         return await self._answer(asked, reading.kinds, reading.language)
 
     def _may_be_read(self, asked: Addressed) -> bool:
-        """Return whether the words of a post are worth a reading.
+        """Return whether the words of a post justify a reading.
 
-        The owner's words are orders: of theirs only what plainly asks about themselves is; the rest is for their turn.
+        The owner's words are orders for their turn; only a post that plainly asks about the owner is read here.
         """
         if self._is_owners(asked):
             return kind_by_words(asked.text) in _TOLD_TO_OWNER
         return may_be_rights_request(asked.text)
 
     async def _reading(self, asked: Addressed) -> Reading | None:
-        """What a post asks for; None if the model did not say. Who denies inference is read without the model."""
+        """Return what a post asks for, or None if the model did not say; no model reads authors who deny inference."""
         preference = (await self.preferences.of([asked.did])).get(asked.did)
         if may_stand_in_prompt(preference):
             return await self.reader.read(asked.text, asked.importance)
@@ -367,12 +367,12 @@ class PersonRequests:
         return Reading((kind,) if kind else ())
 
     def asks_nothing(self, uri: str) -> bool:
-        """Return whether a post was read, and asks for nothing."""
+        """Return whether a post was read and asks for nothing."""
         reading = self._read.get(uri)
         return reading is not None and not reading.kinds
 
     async def _noted(self, asked: Addressed, reading: Reading | None) -> Reading:
-        """Note that a post asks for nothing; the owner is told where the model did not say what it asks for."""
+        """Record that a post asks for nothing; warn the owner if the model did not say what it asks for."""
         if reading and reading.kinds:
             return reading
         who, data = f"@{asked.handle}", {"act": _NONE}
@@ -387,7 +387,7 @@ class PersonRequests:
         return asked.importance == "owner" and not self.owner_is_visitor
 
     async def _tell_owner(self, asked: Addressed, kinds: Sequence[RequestKind], language: str) -> RequestOutcome | None:
-        """Tell the owner what there is, and the commands that show it or do it: a post of theirs deletes nothing."""
+        """Tell the owner what there is and the commands that show it or do it; a post of the owner deletes nothing."""
         told = [kind for kind in kinds if kind in _TOLD_TO_OWNER]
         if not told:
             return None
@@ -410,7 +410,7 @@ class PersonRequests:
         return RequestOutcome("silent", reason="the author asked for no reply") if wants_none else None
 
     async def _answer(self, asked: Addressed, kinds: tuple[RequestKind, ...], language: str) -> RequestOutcome:
-        """Carry out all that a post asks for, in its order, and answer it once."""
+        """Carry out everything that a post asks for, in its order, and answer once."""
         facts = {kind: await self._carried_out(asked, kind) for kind in kinds}
         if await self.database.run(partial(store.muted_among, dids=[asked.did])):
             return RequestOutcome("silent", kinds, reason="the owner muted the author")
@@ -421,7 +421,7 @@ class PersonRequests:
         return RequestOutcome("answer", kinds, text, reason="; ".join(filter(None, (reason, fixed))))
 
     async def _carried_out(self, asked: Addressed, kind: RequestKind) -> Sequence[str]:
-        """Carry a request out and note it; return the facts for the answer."""
+        """Carry out a request and record it; return the facts for the answer."""
         facts = await self._do(asked, kind)
         summary = _SUMMARIES[kind].format(asked.handle)
         entry = Entry("life", LOOP, summary, line="social", trigger_uri=asked.uri, author=asked.handle)
@@ -446,7 +446,7 @@ class PersonRequests:
         return [self.skills.render(SKILL, "Facts", "asked")]
 
     async def _ask_to_forget(self, did: str, *, is_answered: bool) -> datetime:
-        """Keep the request to forget somebody; return when that is due. Of two the earlier moment holds."""
+        """Store the request to forget a person and return when it is due; the earlier of two requests holds."""
         last = (await self.database.run(partial(tombstones.forgotten, dids=[did]))).get(did)
         at = forget_at(self.clock, last, is_answered=is_answered)
         self.requests.give(ForgetRequest(did, at))
@@ -466,7 +466,7 @@ class PersonRequests:
         await self.database.run(partial(counts.note, now=self.clock.now(), what=_TURN, did=asked.did))
 
     async def _wait_s(self, rule: EtiquetteRule, did: str) -> float:
-        """Seconds until somebody may have another turn under this rule; 0 if now."""
+        """Return the seconds until a person may have another turn under this rule; 0 if at once."""
         now, window = self.clock.now(), timedelta(seconds=self.clock.real(rule.window_s or 0.0))
         begun = await self.database.run(partial(counts.noted, now=now, what=_TURN, did=did, window=window))
         limit = int(rule.limit)

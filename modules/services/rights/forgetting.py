@@ -1,7 +1,7 @@
-"""Tells what a home holds of a person, and deletes it: rows and all copies of them, archives, media, files.
+"""Tells what a home holds of a person, and deletes it: rows and all their copies, archives, media, files.
 
-Everything is deleted while no SOUL lives in the home: so nothing of it is held in memory either, and nothing writes it
-back. Each step can be done again; a kill in between leaves the request, and the next start goes on with it.
+Deletion takes place while no SOUL lives in the home, so nothing is held in memory and nothing writes it back. Each step
+can be repeated: a kill in between leaves the request, and the next start continues with it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from modules.services.sessions.people import SESSIONS_OF_PEOPLE, archives_of, ke
 from modules.services.sessions.store import leave_unkept
 from modules.services.work.table import WORK_OF_PEOPLE
 
-# NOTE(self): a mute and the wish for no reply stay as a hash (`modules/services/rights/tombstones.py`).
+# NOTE(self): a mute and the request for no reply stay as a hash (`modules/services/rights/tombstones.py`).
 _RIGHTS_OF_PEOPLE = PersonalRows(
     "rights",
     (
@@ -82,7 +82,7 @@ STORES = (
 T = TypeVar("T")
 
 _NOT_MEMORY = ("SOUL.md", "SELF.md", ".env")
-"""Files of the home's folder that are not memory: what still names somebody there is told."""
+"""Files of the home's folder that are not memory: the owner is told which of them still name the person."""
 
 _IN_STORE, _COPY, _PACKED = "in the store", "a copy of the home", "a packed talk of yours"
 _REASON = "somebody is forgotten"
@@ -90,15 +90,15 @@ _NOTES = {"held": "a change waits for your approval: {see}", "refused": "not cha
 
 
 class Forgetting:
-    """What the home holds of people.
+    """Finds and deletes what the home holds of a person.
 
     Args:
-        home: whose files.
+        home: the folders of the home.
         database: its soul.db.
-        storage: where archives and media lie.
-        agent_id: whose they are.
+        storage: holds the archives and media.
+        agent_id: the agent to which they belong.
         clock: the time.
-        own_handles: ours and the owner's, which name nobody else.
+        own_handles: the SOUL's handles and the owner's; they never count as the person's.
 
     """
 
@@ -120,7 +120,7 @@ class Forgetting:
         self._clock = clock
 
     async def trace(self, who: str) -> Trace:
-        """Return what is that of `who` (a DID or a handle).
+        """Return what in the home belongs to `who` (a DID or a handle).
 
         Raises:
             UsageError: several accounts were seen under that handle.
@@ -144,13 +144,13 @@ class Forgetting:
         return [*held, Held("store", len(archives), tuple(archives)), Held("files", len(files), tuple(files))]
 
     async def carry_out(self, request: ForgetRequest, *keepers: SelfKeeper) -> Forgotten:
-        """Delete all that is a person's in the home; the home must be locked by the caller.
+        """Delete everything that belongs to a person in the home; the caller must have locked the home.
 
-        It can be done again: a kill in between leaves the request, and the rows by which all else is found go last.
+        It can be repeated: a kill in between leaves the request, and rows that lead to the rest are deleted last.
 
         Raises:
             StorageError: the disk refuses.
-            Transient: the store or a file is out of reach.
+            Transient: the store or a file cannot be reached.
 
         """
         trace = await self.trace(request.did)
@@ -173,9 +173,9 @@ class Forgetting:
         return Forgotten(rows, stored + changed, left, gone, len(trace.copies) - gone)
 
     async def forget_memory(self, memory: Memory) -> None:
-        """Delete a memory and what copies hold of it, but for the owner's own lines in talks.
+        """Delete a memory and its copies, except for the owner's own lines in talks.
 
-        Nothing more is kept of what was said so far in the owner's talk, which would bring the memory back. Raises as
+        What was said so far in the owner's talk is not kept any further, as it would bring the memory back. Raises as
         `carry_out`. The SOUL may be awake.
         """
         copy = {f"{memory.subject}\n{memory.body}": True}
@@ -196,7 +196,7 @@ class Forgetting:
         await asyncio.to_thread(copies.delete_all, self._home.database)
 
     def _own_documents(self, person: Person) -> list[str]:
-        """Return the documents that the SOUL writes of itself and that name the person."""
+        """Return the documents that the SOUL writes about itself and that name the person."""
         own = [self._shown(path_of(self._home, one)) for one in kept_documents(self._home)] if person.did else []
         return [one.path for one in self._left(person, {}) if one.path in own]
 
@@ -205,7 +205,7 @@ class Forgetting:
         return await self._database.run(lambda rows: identify(rows, relationships, who, self._own_handles))
 
     async def _scrub_archives(self, trace: Trace) -> tuple[int, list[str], list[NamingFile]]:
-        """Return how many archives changed, their pictures that go, and the owner's archives that name the person."""
+        """Return the number of changed archives, the keys of pictures to delete, and owner's archives with the name."""
 
         def keys(connection: sqlite3.Connection) -> tuple[dict[str, bool], list[str]]:
             know_person(connection, trace.person)
@@ -244,7 +244,7 @@ class Forgetting:
         return changed, named
 
     async def _workspace_in_store(self) -> list[tuple[str, StoredObject]]:
-        """Return the files of the workspace that lie in the store, by name: none where they lie in the home."""
+        """Return name and object of each workspace file in the store; none if the workspace lies in the home."""
         keys = [info.key for info in _or_raise(await self._storage.list(self._prefix)) if info.key.endswith(".md")]
         found = [(key.removeprefix(self._prefix), await self._read(key)) for key in keys]
         return [(name, kept) for name, kept in found if kept is not None]
@@ -254,12 +254,12 @@ class Forgetting:
         return None if isinstance(found, Err) and found.kind == "not_found" else _or_raise(found)
 
     async def _put(self, kept: StoredObject, key: str, after: bytes | None, trace: Trace) -> int:
-        """Put what is left of an object in its place; return how many objects changed."""
+        """Replace an object by what is left of it, or delete it; return how many objects changed."""
         metadata = {name: trace.person.without_did(value) for name, value in kept.metadata.items()}
         if after is None:
             _or_raise(await self._storage.delete(key))
             return 1
-        # NOTE(self): a store on a disk keeps beside an object what it was told of the one before.
+        # NOTE(self): a store on a disk keeps the metadata of the previous object beside an object, hence two writes.
         for _ in range(2):
             _or_raise(await self._storage.put(key, after, content_type=kept.content_type, metadata=metadata))
         return 1
@@ -281,7 +281,7 @@ class Forgetting:
         return [f"soul.db: {place}" for one in STORES for place in one.named(connection)]
 
     def _changes(self, trace: Trace) -> Iterator[tuple[Path, str]]:
-        """Return the files that are not as they are to be without the person, each with its text without them."""
+        """Yield the files that change without the person, each with its text without them."""
         for path in sorted({*_below(self._home.memory), *_below(self._home.workspace)}):
             shown = self._shown(path)
             if not records.is_known(shown):
@@ -303,7 +303,7 @@ class Forgetting:
         return changed
 
     def _left(self, person: Person, notes: Mapping[str, str]) -> Iterator[NamingFile]:
-        """Return the files that still name the person, or may: nobody but the owner changes those."""
+        """Yield the files that still name the person or may do so; only the owner changes those."""
         memory = self._home.memory
         skipped = {self._home.database, *(_beside(self._home.database, end) for end in ("-wal", "-shm"))}
         beside = (path for path in _below(memory) if path not in skipped and path.parent.name != "forget")
@@ -319,12 +319,12 @@ class Forgetting:
         yield from (NamingFile(path.name, note=_COPY) for path in sorted(self._home.root.glob("*.soul")))
 
     async def _left_in_store(self, person: Person) -> tuple[NamingFile, ...]:
-        """Return the same of the workspace where that lies in the store."""
+        """Return the files of the workspace in the store that still name the person."""
         texts = [(name, kept.data.decode(errors="replace")) for name, kept in await self._workspace_in_store()]
         return tuple(filter(None, (_naming(name, text, person, _IN_STORE) for name, text in texts)))
 
     def _shown(self, path: Path) -> str:
-        """Return a path as a home of the usual shape has it."""
+        """Return the path as it is in a home with the usual folders."""
         for folder, name in (
             (self._home.memory, ".memory"),
             (self._home.workspace, "workspace"),
@@ -340,7 +340,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _naming(path: str, text: str, person: Person, note: str, *, is_ours: bool = False) -> NamingFile | None:
-    """Return where a file names the person; None where it does not. A name that is ours (`is_ours`) names nobody."""
+    """Return where a file names the person, or None; a path that is ours (`is_ours`) names nobody."""
     if not person.is_named_in("" if is_ours else path, text):
         return None
     shown = PurePath(path)
@@ -355,7 +355,7 @@ def _beside(path: Path, ending: str) -> Path:
 
 
 def _archived_without(data: bytes, trace: Trace, *, is_owner: bool) -> tuple[bytes | None, list[str]]:
-    """Return the lines of an archive that are of others, packed, or None without such; and their pictures' keys."""
+    """Return an archive with the lines of others only (None if there are none), and keys of pictures to delete."""
     if not (text := _unpacked(data)):
         return data, []
     kept, media = kept_lines(text, trace, is_owner=is_owner)
@@ -363,7 +363,7 @@ def _archived_without(data: bytes, trace: Trace, *, is_owner: bool) -> tuple[byt
 
 
 def _unpacked(data: bytes) -> str:
-    """Return the text of an archive; "" where it cannot be read."""
+    """Return the text of an archive; "" if it cannot be read."""
     try:
         return gzip.decompress(data).decode()
     except (OSError, EOFError, zlib.error, ValueError):

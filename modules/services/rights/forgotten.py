@@ -1,6 +1,6 @@
-"""What reaches us from somebody who is forgotten: what they did before is not read again, what they say to us now is.
+"""Filters what arrives from forgotten people: their earlier acts are not read again, their new posts to us are.
 
-An answer needs a post, a conversation and an act for a while; so a request is given that deletes these a day later.
+An answer needs a post, a conversation and an act for a while, so a request is stored that deletes these a day later.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WORDS = frozenset({"mention", "reply", "quote"})
 
 
 class ForgottenPeople:
-    """Sifts what is new by who is forgotten."""
+    """Filters new notifications by whether their authors are forgotten."""
 
     def __init__(self, database: Database, requests: ForgetRequests, clock: Clock) -> None:
         self._database = database
@@ -26,7 +26,7 @@ class ForgottenPeople:
         self._clock = clock
 
     async def sift(self, fresh: Sequence[Notification]) -> tuple[list[Notification], frozenset[str]]:
-        """Return what is to be read, and the DIDs of the forgotten among its authors: they are not to be remembered."""
+        """Return the notifications to read, and the DIDs of forgotten authors in them, who must not be remembered."""
         dids = frozenset(item.author.did for item in fresh)
         since = await self._database.run(partial(tombstones.forgotten, dids=dids)) if dids else {}
         kept = [
@@ -40,9 +40,9 @@ class ForgottenPeople:
         return kept, authors
 
     async def is_forgotten(self, did: str) -> bool:
-        """Return whether somebody is forgotten."""
+        """Return whether a person is forgotten."""
         return bool(await self._database.run(partial(tombstones.forgotten, dids=[did])))
 
     def sweep(self, did: str) -> None:
-        """Have deleted, a day later, what somebody forgotten says to us now."""
+        """Store a request that deletes, a day later, what a forgotten person says to us now."""
         self._requests.give(ForgetRequest(did, forget_at(self._clock, last=self._clock.now())))

@@ -1,4 +1,4 @@
-"""Finds an account by its DID, or by a handle that only it was seen under, and what is its. Asks no network."""
+"""Finds an account by its DID or by a handle that no other account used, and what belongs to it. Uses no network."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from modules.services.sessions.people import sessions_of
 
 
 def identify(connection: sqlite3.Connection, relationships: Path, who: str, own: Collection[str]) -> Person:
-    """Return the account `who`: a DID, or a handle with or without @ under which no other account was seen.
+    """Return the account `who`: a DID, or a handle (with or without @) under which no other account was seen.
 
-    Its handles are those that nobody else bore; `own` are ours and the owner's.
+    Its handles are those that no other account had; `own` are the handles of the SOUL and the owner.
 
     Raises:
         UsageError: several accounts were seen under that handle.
@@ -48,7 +48,7 @@ def identify(connection: sqlite3.Connection, relationships: Path, who: str, own:
 
 
 def trace_of(connection: sqlite3.Connection, person: Person) -> Trace:
-    """Return what is a person's in soul.db."""
+    """Return what in soul.db belongs to a person."""
     know_person(connection, person)
     did = person.did
     if not did:
@@ -61,7 +61,7 @@ def trace_of(connection: sqlite3.Connection, person: Person) -> Trace:
 
 
 def _met(path: Path) -> list[tuple[str, str, str]]:
-    """Return DID, handle in lower case and display name of each account in the file at `path`, and change nothing."""
+    """Return DID, lower-case handle and display name of each account in the file at `path`; [] if it cannot be read."""
     try:
         entries = json.loads(read_bounded(path, STATE_MAX_BYTES))["relationships"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

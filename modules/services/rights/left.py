@@ -1,6 +1,6 @@
-"""Where somebody who is forgotten is still named, in files of the owner, and how the owner is told. Pure.
+"""Tells the owner in which of their files a forgotten person is still named. Pure.
 
-Nothing of it names the person: a place is a file and the numbers of its lines.
+Nothing here names the person: a place is a file and line numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_PLACES = 12
 
 @dataclass(frozen=True, slots=True)
 class NamingFile:
-    """What still names the person and only the owner changes: its path in the home, such lines, what waits there."""
+    """A file that still names the person and that only the owner changes: path in the home, line numbers, a note."""
 
     path: str
     lines: tuple[int, ...] = ()
@@ -36,9 +36,9 @@ class NamingFile:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What came of a request: how many rows and files went or changed, and which files of the owner name the person.
+    """The result of a request: counts of deleted or changed rows and files, and the owner's files that name the person.
 
-    Of the memories `notes` were deleted, and `redacted` lost the person's names.
+    Of the memories, `notes` were deleted and `redacted` lost the person's names.
     """
 
     rows: int
@@ -54,7 +54,7 @@ class Forgotten:
 
 
 def entry_of(done: Forgotten) -> Entry:
-    """Return how the journal tells of it; the owner sees a line where there is something for them to do."""
+    """Return the journal entry about it; the owner sees a line if they have something to do."""
     data = {"act": FORGOT, **asdict(done)}
     reason = f"still named in {places_text(done.left)}; only you change that" if done.left else ""
     is_told = bool(done.left or done.redacted)
@@ -62,12 +62,12 @@ def entry_of(done: Forgotten) -> Entry:
 
 
 def left_in(data: dict[str, Any]) -> tuple[NamingFile, ...]:
-    """Return the places that such an entry tells of."""
+    """Return the places in the data of such an entry."""
     return tuple(NamingFile(one["path"], tuple(one["lines"]), one["note"]) for one in data.get("left", ()))
 
 
 def places_text(places: Iterable[NamingFile]) -> str:
-    """Return these places as one text, each once."""
+    """Return the places as one text, each once."""
     known = list(dict.fromkeys(map(str, places)))
     more = [f"{number(len(known) - _MOST_PLACES)} more"] if len(known) > _MOST_PLACES else []
     return ", ".join([*known[:_MOST_PLACES], *more])

@@ -1,7 +1,7 @@
-"""Mutes for the owner, and keeps the SOUL from everybody who is muted, and from who asked for no reply.
+"""Mutes accounts for the owner, and keeps the SOUL from people who are muted or asked for no reply.
 
-A rule at admission and a gate at departure. The answer to a request about one's own data reaches who asked for no
-reply, and nobody whom the owner muted.
+It is a rule at admission and a gate at departure. An answer to a request about one's own data reaches people who asked
+for no reply, but nobody whom the owner muted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from modules.services.outbox.rules.policy import is_about_rights
 from modules.services.outbox.types import Intent, ProposedAction, Verdict, Wait
 from modules.services.rights import store
 
-MUTES = "mutes"  # the loop of their entries in the journal
+MUTES = "mutes"  # the loop of these entries in the journal
 _RULE = "mute"
 _MUTED = "the owner muted this account"
 _NO_REPLY = "this account asked for no reply"
@@ -30,10 +30,9 @@ _ASK_AGAIN_S = 60.0
 def change_mute(
     connection: sqlite3.Connection, did: str, now: datetime, *, off: bool, handle: str = ""
 ) -> tuple[list[Intent], list[Entry]]:
-    """Mute an account, or with `off` end its mute and its own request for no reply; `handle` names it, if it is known.
+    """Mute an account, or with `off` end its mute and its own request for no reply; `handle` is its label, if known.
 
-    Return the acts that were to reach it and are withdrawn, also those that the owner had ordered, and the entries for
-    the journal.
+    Return the withdrawn acts that were to reach it, including those that the owner ordered, and the journal entries.
     """
     changed = store.let_speak(connection, did) if off else store.mute(connection, did, now)
     withdrawn = [] if off else outbox_store.withdraw_reaching(connection, did, _MUTED)
@@ -43,7 +42,7 @@ def change_mute(
 
 
 def withdrawn_line(withdrawn: Sequence[Intent]) -> str:
-    """Return which acts are withdrawn, in a sentence; "" for none."""
+    """Return a sentence that names the withdrawn acts; "" for none."""
     return f"Withdrawn before it left: {', '.join(one.deed for one in withdrawn)}" if withdrawn else ""
 
 
@@ -54,13 +53,13 @@ def mute_rule(connection: sqlite3.Connection, action: ProposedAction, now: datet
 
 
 def mute_gate(connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:  # noqa: ARG001 - the shape of a gate
-    """Keep in what was accepted before its addressee asked for no reply. It leaves when that ends, or expires."""
+    """Hold an intent accepted before its addressee asked for no reply; it leaves when that ends, or expires."""
     _, reason = _left_alone(connection, intent)
     return Wait(reason, _ASK_AGAIN_S) if reason else None
 
 
 def _left_alone(connection: sqlite3.Connection, act: ProposedAction | Intent) -> tuple[str, str]:
-    """Return the DID of the account that an act reaches, and why it may not; the reason is "" where it may."""
+    """Return the DID of the account that an act reaches, and why it may not; the reason is "" if it may."""
     at = parse_at_uri(act.target)
     did = act.body.to if isinstance(act.body, DirectMessageBody) else at.repo if at else act.target
     if act.kind == "delete" or act.by_owner:

@@ -1,4 +1,4 @@
-"""Which of a person's records holds for us, and what it allows. Pure."""
+"""Decides which of a person's records applies to us, and what it allows. Pure."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _RANK: Mapping[Scope, int] = {"entity": 0, "collection": 1, "global": 2, "unknow
 
 @dataclass(frozen=True, slots=True)
 class _Declared:
-    """The choices of one record, and how far they reach."""
+    """The choices of one record, and its scope."""
 
     scope: Scope
     choices: Mapping[str, Choice]
 
 
 def preference_of(records: Iterable[Record], intents: Iterable[Record], us: Collection[str]) -> Preference:
-    """Return what a person's records say of their posts, for us.
+    """Return what a person's records say about their posts, for us.
 
     Each field is taken from the narrowest record that sets it: one that names us, then one about posts, then one about
-    everything. Of a record whose reach is not understood only what it denies counts. The older declaration fills in
-    what no other record sets.
+    everything. A record with an unknown scope counts only in what it denies. The older declaration fills in what no
+    other record sets.
 
     Args:
-        records: of the collection `PREFERENCE`, the newest first.
+        records: of the collection `PREFERENCE`, newest first.
         intents: of the older collection `INTENTS`.
         us: our DID and our handle.
 
@@ -60,12 +60,12 @@ def preference_of(records: Iterable[Record], intents: Iterable[Record], us: Coll
 
 
 def may_stand_in_prompt(preference: Preference | None) -> bool:
-    """Return whether a person's post may stand in a prompt; None says that their choice could not be read."""
+    """Return whether a person's post may stand in a prompt; None means that their choice could not be read."""
     return preference is not None and preference.inference != "deny"
 
 
 def may_reply(preference: Preference, *, asked: bool) -> bool:
-    """Return whether a reply may be made from a person's post; `asked` says that they asked us directly."""
+    """Return whether a reply may be made from a person's post; `asked` means that they asked us directly."""
     return asked or preference.synthetic_content != "deny"
 
 
@@ -96,7 +96,7 @@ def _texts(scope: Mapping[str, object], names: Iterable[str]) -> Iterator[str]:
 
 
 def _choice(value: object) -> Choice:
-    """Return a choice, written as a bare truth value or as an object with `allow`."""
+    """Return a choice that is written as a bare boolean or as an object with `allow`."""
     allowed = value.get("allow") if isinstance(value, dict) else value
     if not isinstance(allowed, bool):
         return "unset"

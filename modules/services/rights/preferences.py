@@ -1,7 +1,7 @@
-"""Reads what people declared about the use of their posts by AI, and remembers it for a day.
+"""Reads what people declared about the use of their posts by AI, and caches it for a day.
 
-A row is written after each reading; a crash in between costs one more reading. Where memories lie on a server and a
-person denies embedding, the reading counts as done only once the server has deleted theirs.
+A row is written after each reading; a crash in between costs one more reading. If memories lie on a server and a person
+denies embedding, the reading counts as done only when the server has deleted theirs.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ logger = logging.getLogger(__name__)
 FRESH = timedelta(hours=24)
 UNREADABLE_S = 60.0
 READ_WITHIN_S = 40.0
-"""So long one person's server may take for all that is asked of it: others wait meanwhile."""
+"""The seconds that one person's server may take for all requests; others wait meanwhile."""
 
 _AT_ONCE = 4
 _MOST_UNREADABLE = 1_000
 _NOTHING_THERE = frozenset({400, 404, 410})
-"""How a server and the directory say that they know no such account; what is told otherwise says nothing of it."""
+"""The statuses by which a server or the directory says that no such account exists; no other status means that."""
 
 
 @dataclass(slots=True)
@@ -48,11 +48,11 @@ class Preferences:
     """The preferences of people, by DID.
 
     Attributes:
-        repos: reads the records of anybody.
-        atproto: says who we are.
-        database: keeps what was read.
-        clock: says when it is to be read again.
-        owner_did: the owner's account. Neither the owner nor we are asked about.
+        repos: reads the records of any account.
+        atproto: knows our account.
+        database: stores what was read.
+        clock: says when to read again.
+        owner_did: the owner's account. The owner's preferences and ours are never read.
 
     """
 
@@ -68,46 +68,46 @@ class Preferences:
         self._unreadable = TTLCache(_MOST_UNREADABLE, UNREADABLE_S, timer=self.clock.monotonic)
 
     async def muted(self, dids: Iterable[str]) -> frozenset[str]:
-        """Return those of these people whom the owner muted."""
+        """Return the DIDs that the owner muted."""
         return await self.database.run(partial(store.muted_among, dids=frozenset(dids)))
 
     async def forgotten(self, dids: Iterable[str]) -> frozenset[str]:
-        """Return those of these people who are forgotten: what they wrote to others is not read."""
+        """Return the DIDs that are forgotten; what these people wrote to others is not read."""
         return frozenset(await self.database.run(partial(tombstones.forgotten, dids=frozenset(dids))))
 
     async def hidden(self, dids: Iterable[str]) -> frozenset[str]:
-        """Return those of these people whose words are not read: who is muted or forgotten."""
+        """Return the DIDs whose words are not read: those muted or forgotten."""
         asked = frozenset(dids)
         return await self.muted(asked) | await self.forgotten(asked)
 
     async def readable(self, dids: Iterable[str]) -> frozenset[str]:
-        """Return those of these people whose words may stand in a prompt."""
+        """Return the DIDs whose words may stand in a prompt."""
         asked = frozenset(dids)
         declared = await self.of(asked - await self.hidden(asked))
         return frozenset(did for did, preference in declared.items() if may_stand_in_prompt(preference))
 
     async def left_alone(self, dids: Iterable[str]) -> frozenset[str]:
-        """Return those of these people to whom nothing is said: who is muted or forgotten, or asked for no reply."""
+        """Return the DIDs to whom nothing is said: those muted or forgotten, and those who asked for no reply."""
         asked = frozenset(dids)
         silent = await self.database.run(partial(store.no_reply_among, dids=asked))
         return silent | await self.hidden(asked)
 
     async def may_be_remembered(self, session_key: str) -> bool:
-        """Return whether nobody who wrote to us in that conversation denies that search memory holds their words."""
+        """Return whether nobody who wrote to us in that conversation denies embedding of their words for search."""
         return await self.database.run(partial(_may_be_remembered, session_key=session_key))
 
     async def renew(self, session_key: str) -> None:
-        """Read anew, where a day has passed, what those declared who wrote to us in that conversation.
+        """Read again, if a day has passed, what those who wrote to us in that conversation declared.
 
-        Who denies inference by now leaves it, before anything of it stands in another prompt.
+        The words of people who now deny inference leave the conversation before any of it stands in another prompt.
         """
         await self.of(await self.database.run(partial(_writers, session_key=session_key)))
 
     async def of(self, dids: Iterable[str]) -> Mapping[str, Preference]:
-        """Return the preferences of these people; who is missing could not be read.
+        """Return the preferences of these people; those that could not be read are missing.
 
-        What was read within a day is not read again, and what cannot be read now holds as it was last known. Two
-        requests at most for each person who declared nothing.
+        What was read within a day is not read again. If a reading fails, the last known preferences hold. A person who
+        declared nothing costs at most two requests.
         """
         ours = {self.owner_did, self.atproto.did}
         asked = set(dids)
@@ -153,16 +153,16 @@ def _may_be_remembered(connection: sqlite3.Connection, session_key: str) -> bool
 
 
 def _writers(connection: sqlite3.Connection, session_key: str) -> frozenset[str]:
-    """Who wrote to us in a conversation; nobody in one that is no thread."""
+    """Return the people who wrote to us in a conversation; none if it is not a thread."""
     at = session_key.find("at://")
     written = received.in_thread(connection, session_key[at:]) if at >= 0 else []
     return frozenset(one.author_did for one in written)
 
 
 def _keep(connection: sqlite3.Connection, did: str, preference: Preference, now: datetime) -> None:
-    """Keep what somebody declared, and delete what it does not allow any more.
+    """Store what a person declared, and delete what it no longer allows.
 
-    Who denies inference leaves the conversations in which they spoke, who denies embedding the memories.
+    Denied inference deletes the conversations in which they spoke, denied embedding the memories.
     """
     before, _ = store.get(connection, [did]).get(did, (Preference(), now))
     if not tombstones.forgotten(connection, [did]):

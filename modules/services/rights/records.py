@@ -1,16 +1,16 @@
-"""What of a file of ours is a person's, by who writes the file, and what is left of it without that. Pure.
+"""Finds in a file of the home what belongs to a person, by the kind of file, and returns the file without it. Pure.
 
-| file | how it is tied | what goes |
+| file | how an entry is tied to the person | what is deleted |
 |---|---|---|
 | records in JSON | a field that names an account, or the address of what the entry is about | the entry |
-| queued commitments and the log of pictures, JSON lines | the same, line by line | the line |
-| entries of others in them | an address of theirs, or the account in words | the address, or the account |
-| a day of memory | an entry is a memory that was theirs, or names them | the entry, or the names |
-| what is told at the start, and logs | the account, our act, its handle after an @, what we said to it | the line |
-| the status | it is written anew within seconds | the names |
-| CONTEXT.md | as what is told at the start | what the program wrote in it |
+| queued commitments and the log of pictures, JSON lines | as in records | the line |
+| entries of others in them | an address of the person, or the account in words | the address, or the account |
+| a day of memory | an entry is a memory of the person, or names them | the entry, or the names |
+| the context at the start, and logs | the account, our act, its handle after an @, what we said to it | the line |
+| the status | it is rewritten within seconds | the names |
+| CONTEXT.md | as the context at the start | what the program wrote in it |
 
-No other file is changed: what names the person there is told to the owner.
+No other file is changed; the owner is told where other files name the person.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ _DAYS = re.compile(r"workspace/memory/[^/]+\.md")
 _STATUS = ".memory/status.json"
 _CONTEXT = "workspace/CONTEXT.md"
 _ACCOUNTS = ("did", "blueskyDid", "authorDid", "author_did")
-"""The fields that say whose an entry is."""
+"""The fields that name the account to which an entry belongs."""
 _ADDRESSES = ("uri", "rootUri", "sourceThreadUri")
-"""The fields whose address an entry is about."""
+"""The fields that hold the address of what an entry is about."""
 _PLACES = frozenset(
     {"contexts", "contestedBy", "discoveredInThread", "sourceThreadUri", "identityUri", "parent_uri", "root_uri"}
 )
-"""The fields with accounts and addresses that an entry can do without."""
+"""The fields with accounts and addresses that can be deleted from an entry."""
 _HALF = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 _ENTRY = re.compile(r"^(?=- )", re.MULTILINE)
 _GONE = object()
 
 
 def is_known(path: str) -> bool:
-    """Return whether a file of a home, by its path in it, is one that may hold what is a person's."""
+    """Return whether a file, given by its path in a home, is of a kind that may hold what belongs to a person."""
     return bool(
         _is_record(path)
         or _LINES.fullmatch(PurePath(path).name)
@@ -66,10 +66,10 @@ def is_known(path: str) -> bool:
 
 
 def without(path: str, text: str, trace: Trace) -> str:
-    """Return the text of such a file without what is the person's; the same text where nothing is.
+    """Return the text of such a file without what belongs to the person; the same text if nothing does.
 
     Raises:
-        ValueError: it is no JSON.
+        ValueError: a file of JSON does not hold JSON.
 
     """
     person = trace.person
@@ -95,7 +95,7 @@ def _is_record(path: str) -> bool:
 
 
 def _lines_left(text: str, person: Person) -> Iterator[str]:
-    """Return the lines that stay; one that cannot be read goes where it holds the DID."""
+    """Yield the lines that stay; an unreadable line that holds the DID is deleted."""
     for line in split_lines(text):
         if not person.holds_did(line):
             yield line
@@ -109,9 +109,9 @@ def _lines_left(text: str, person: Person) -> Iterator[str]:
 
 
 def _left(value: Any, person: Person) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """Return what JSON holds without what is the person's; `_GONE` where all of it is.
+    """Return a JSON value without what belongs to the person, or `_GONE` if all of it does.
 
-    In what is of others the words that hold the account stay, with somebody in its place.
+    In entries of others the texts stay, with a placeholder for the account.
     """
     match value:
         case dict():
@@ -138,7 +138,7 @@ def _without_places(value: Any, person: Person) -> Any:  # noqa: ANN401 - whatev
 
 
 def _is_entry_of(entry: dict[str, Any], person: Person) -> bool:
-    """Return whether an entry is the person's; what the owner asked for in their thread is the owner's."""
+    """Return whether an entry belongs to the person; what the owner asked for in the person's thread is the owner's."""
     params = entry.get("params")
     if isinstance(params, dict) and params.get("hostRequest"):
         return False
@@ -153,19 +153,19 @@ def _is_of(value: object, person: Person) -> bool:
 
 
 def _was_met_in_their_posts(entry: dict[str, Any], person: Person) -> bool:
-    """Return whether an entry is a candidate of which no account is known, and that only their posts spoke of."""
+    """Return whether an entry is a candidate without a known account that only posts of the person mentioned."""
     contexts = entry.get("contexts")
     are_theirs = isinstance(contexts, list) and bool(contexts) and all(is_by(one, person) for one in contexts)
     return are_theirs and not entry.get("blueskyDid")
 
 
 def is_by(address: object, person: Person) -> bool:
-    """Return whether an address is that of a record of the person's."""
+    """Return whether an address is that of a record of the person."""
     return isinstance(address, str) and address.startswith(f"at://{person.did}/")
 
 
 def _copied(entry: str, trace: Trace) -> bool | None:
-    """Return whether the memory goes that an entry of a day (`modules/services/memory/days.py`) copies, or None."""
+    """Return the flag of the memory that an entry of a day (see `memory/days.py`) copies, or None."""
     said = _flat(re.sub(r"^  > ", "", entry, flags=re.MULTILINE))
     told = ((*copy.partition("\n")[::2], goes) for copy, goes in trace.copies.items())
     found = (
@@ -181,7 +181,7 @@ def _flat(text: str) -> str:
 
 
 def _shows(part: str, trace: Trace) -> bool:
-    """Return whether a line tells of the person: by the ids that a line of the log holds, and by what stands in it."""
+    """Return whether a line tells of the person: by the ids in a line of the log, or by its text."""
     try:
         value = json.loads(part) if part.startswith("{") else None
     except (ValueError, RecursionError):
@@ -203,6 +203,6 @@ def _dumped(text: str, before: object, after: object) -> str:
 
 
 def _json(value: object, indent: int | None = None) -> str:
-    """Return JSON in which half a surrogate pair, which has no UTF-8, stands as an escape."""
+    """Return JSON in which half a surrogate pair, which UTF-8 cannot encode, is written as an escape."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)

@@ -1,7 +1,7 @@
-"""Asks the model whether a post is a request about its author, and which. Keeps nothing.
+"""Asks the model whether a post is a request about its author, and of which kind. Stores nothing.
 
-The model is sent that one post and a page of instructions, and offered no tool; what it answers are words of a fixed
-list and the code of a language, so that nothing in the post can do more than ask.
+The model gets that one post and a page of instructions, and no tools. Its answer is words from a fixed list and a
+language code, so that nothing in the post can do more than ask.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _KINDS: Mapping[str, RequestKind | None] = {
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a post asks for, in its order, none if for nothing of the kind; and the two-letter code of its language."""
+    """The requests in a post, in their order (none if there are none), and the two-letter code of its language."""
 
     kinds: tuple[RequestKind, ...] = ()
     language: str = _ENGLISH
@@ -44,20 +44,20 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class RequestReader:
-    """Asks `gateway` in the words of the skill `rights-request`."""
+    """Asks `gateway` with the texts of the skill `rights-request`."""
 
     gateway: LLMGateway
     skills: Skills
 
     async def read(self, text: str, importance: Importance) -> Reading | None:
-        """Return what a post asks for; None if two answers of the model cannot be read. Raises `SoulError`."""
+        """Return what a post asks for, or None if two answers of the model cannot be read. Raises `SoulError`."""
         question = SkillQuestion(self.gateway, self.skills, SKILL, "post", _TOKENS)
         shown = without_quotation_marks(one_line(text, _MOST_CHARS))
         return await question.ask(shown, (text,), importance, reading_of)
 
 
 def reading_of(answer: str) -> Reading | None:
-    """Return what a model's answer says; None if it names no kind, or one that there is not."""
+    """Return what a model's answer says, or None if it names no kind or an unknown one."""
     said = answer[:_MOST_CHARS].lower()
     found = _FIELD.search(said)
     named = _NAMED.findall(found[0].partition(":")[2]) if found else [said.strip(" .\"'`\n")]

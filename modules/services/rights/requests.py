@@ -1,7 +1,7 @@
-"""Requests to forget somebody: files in `.memory/forget/`, each until all of it is carried out.
+"""Requests to forget a person: files in `.memory/forget/`, each kept until all of it is carried out.
 
-So a kill at any moment leaves the request, and the next start goes on with it. A request holds the account and nothing
-else: what is theirs is found when it is carried out. It is deleted last.
+A kill at any moment therefore leaves the request, and the next start continues with it. A request holds nothing but the
+account; what belongs to it is found when it is carried out. The file is deleted last.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from common.text.untrusted import one_line
 from modules.runtime.sleep_note import request_wake
 
 FORGET_AFTER = timedelta(minutes=5)
-"""So long the answer has to leave, once there is one."""
+"""The time that the answer has to leave once there is one."""
 FORGET_UNANSWERED_AFTER = timedelta(minutes=35)
-"""So long the answer may take: the forgetting would delete it. All is deleted within the hour, answered or not."""
+"""The time that the answer may take before it is deleted too. Everything is deleted within the hour in any case."""
 FORGET_EVERY = timedelta(minutes=15)
-"""A forgetting begins at the next of these moments, so that many requests end few lives."""
+"""Requests are carried out only at multiples of this interval, so that many requests end few lives."""
 FORGET_AGAIN_AFTER = timedelta(hours=24)
-"""What somebody says after they were forgotten is deleted so much later, however often they ask."""
+"""What a person says after they were forgotten is deleted after this time, however often they ask."""
 
 _REASON_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """One request: whom to forget, by DID, and when it is to be carried out."""
+    """One request: the DID to forget, and the earliest time to carry it out."""
 
     did: str
     not_before: datetime
 
     @property
     def name(self) -> str:
-        """Return the name of its file, which tells nothing of the person."""
+        """The name of its file, which does not identify the person."""
         return f"{hashlib.sha256(self.did.encode()).hexdigest()[:16]}.json"
 
 
@@ -51,19 +51,19 @@ class ForgetRequests:
         self._folder = memory / "forget"
 
     def give(self, request: ForgetRequest) -> None:
-        """Keep a request, and wake a SOUL that sleeps; of two for the same person the earlier moment holds."""
+        """Store a request and wake a sleeping SOUL; the earlier of two requests for the same person holds."""
         moments = [one.not_before for one in (request, *self.all()) if one.name == request.name]
         text = json.dumps({"did": request.did, "not_before": iso(min(moments))}, indent=2)
         write_atomic(self._folder / request.name, f"{text}\n")
         request_wake(self._folder.parent)
 
     def all(self) -> list[ForgetRequest]:
-        """Return those that can be read, in the order of their names."""
+        """Return the readable requests, in the order of their names."""
         found = (_read(path) for path in sorted(self._folder.glob("*.json")))
         return [one for one in found if isinstance(one, ForgetRequest)]
 
     def set_unreadable_aside(self) -> list[str]:
-        """Rename the files that hold no request, and return a line for the owner about each."""
+        """Rename the files that hold no readable request, and return a line for the owner about each."""
         told: list[str] = []
         for path in sorted(self._folder.glob("*.json")):
             why = _read(path)
@@ -73,20 +73,20 @@ class ForgetRequests:
         return told
 
     def due(self, now: datetime) -> list[ForgetRequest]:
-        """Return those whose moment has come."""
+        """Return the requests that are due."""
         return [request for request in self.all() if request.not_before <= now]
 
     def done(self, request: ForgetRequest) -> None:
-        """Delete what is half-written or put aside of the same person, and then the request."""
+        """Delete half-written files and files set aside of the same person, and then the request."""
         for torn in (*self._folder.glob(".*"), *self._folder.glob(f"{request.name}.*")):
             torn.unlink()
         (self._folder / request.name).unlink(missing_ok=True)
 
 
 def forget_at(clock: Clock, last: datetime | None = None, *, is_answered: bool = True) -> datetime:
-    """Return when somebody who asks now is forgotten: once the answer had time to leave, together with others.
+    """Return when a person who asks now is forgotten: after the answer had time to leave, together with others.
 
-    Who was forgotten before (`last`) is forgotten again a day after that at the earliest: it ends a life each time.
+    A person forgotten before (`last`) is forgotten again a day after that at the earliest, as each time ends a life.
     """
     now, every = clock.now(), clock.real(FORGET_EVERY.total_seconds())
     earliest = (now + clock.real(FORGET_AFTER if is_answered else FORGET_UNANSWERED_AFTER)).timestamp()
@@ -96,7 +96,7 @@ def forget_at(clock: Clock, last: datetime | None = None, *, is_answered: bool =
 
 
 def _read(path: Path) -> ForgetRequest | str:
-    """Return a request, or why there is none."""
+    """Return a request, or why it cannot be read."""
     try:
         data = json.loads(read_bounded(path, STATE_MAX_BYTES).decode())
         did = data["did"]

@@ -1,4 +1,4 @@
-"""The rows of `soul.db` about people's preferences: those that were read, whom the owner muted, who wants no reply.
+"""The rows of `soul.db` about people's preferences: declared preferences, mutes by the owner, requests for no reply.
 
 Each function is one step of a transaction that its caller opened.
 """
@@ -19,7 +19,7 @@ _KEPT = timedelta(days=30)
 
 
 def get(connection: sqlite3.Connection, dids: Iterable[str]) -> dict[str, tuple[Preference, datetime]]:
-    """Return what is known of these people, and when it was read."""
+    """Return the known preferences by DID, each with when it was read."""
     rows = connection.execute(
         "SELECT did, preference, read_at FROM ai_preferences WHERE did IN (SELECT value FROM json_each(?))",
         (json.dumps(list(dids)),),
@@ -28,14 +28,14 @@ def get(connection: sqlite3.Connection, dids: Iterable[str]) -> dict[str, tuple[
 
 
 def not_to_be_remembered(connection: sqlite3.Connection, dids: Iterable[str]) -> frozenset[str]:
-    """Return those of these accounts that are forgotten, or deny that search memory holds their words."""
+    """Return the accounts that are forgotten or deny embedding of their words for search."""
     asked = frozenset(dids)
     denying = (did for did, (preference, _) in get(connection, asked).items() if preference.embedding == "deny")
     return frozenset(denying).union(tombstones.forgotten(connection, asked))
 
 
 def put(connection: sqlite3.Connection, did: str, preference: Preference, now: datetime) -> None:
-    """Write what one person declared, and delete rows that were not read again for 30 days."""
+    """Store what one person declared, and delete rows that were not read again for 30 days."""
     connection.execute(
         "INSERT OR REPLACE INTO ai_preferences (did, preference, read_at) VALUES (?, ?, ?)",
         (did, json.dumps(asdict(preference)), iso(now)),
@@ -44,31 +44,31 @@ def put(connection: sqlite3.Connection, did: str, preference: Preference, now: d
 
 
 def mute(connection: sqlite3.Connection, did: str, now: datetime) -> bool:
-    """Mute a person. Return whether that is news."""
+    """Mute a person; return whether they were not muted before."""
     done = connection.execute("INSERT OR IGNORE INTO muted_people (did, since) VALUES (?, ?)", (did, iso(now)))
     return done.rowcount > 0
 
 
 def unmute(connection: sqlite3.Connection, did: str) -> bool:
-    """End a mute. Return whether there was one."""
+    """End a mute; return whether there was one."""
     ended = tombstones.unmute(connection, did)
     return connection.execute("DELETE FROM muted_people WHERE did = ?", (did,)).rowcount > 0 or ended
 
 
 def let_speak(connection: sqlite3.Connection, did: str) -> bool:
-    """End both a mute and the request for no reply, as the owner wants. Return whether there was one of them."""
+    """End both a mute and the request for no reply, for the owner; return whether there was either."""
     was_muted, wanted_none = unmute(connection, did), allow_replies(connection, did)
     return was_muted or wanted_none
 
 
 def muted_among(connection: sqlite3.Connection, dids: Iterable[str]) -> frozenset[str]:
-    """Return those of these accounts that are muted, the forgotten ones among them included."""
+    """Return the accounts that are muted, including forgotten ones."""
     asked = frozenset(dids)
     return asked & muted(connection).keys() | tombstones.muted(connection, asked)
 
 
 def want_no_reply(connection: sqlite3.Connection, did: str, now: datetime) -> bool:
-    """Note that a person asked for no reply. Return whether that is news."""
+    """Record that a person asked for no reply; return whether that is new."""
     if tombstones.want_no_reply(connection, did):
         return True
     query = "INSERT OR IGNORE INTO no_reply_people (did, since) VALUES (?, ?)"
@@ -76,24 +76,24 @@ def want_no_reply(connection: sqlite3.Connection, did: str, now: datetime) -> bo
 
 
 def allow_replies(connection: sqlite3.Connection, did: str) -> bool:
-    """End a person's request for no reply. Return whether there was one."""
+    """End a person's request for no reply; return whether there was one."""
     ended = tombstones.allow_replies(connection, did)
     return connection.execute("DELETE FROM no_reply_people WHERE did = ?", (did,)).rowcount > 0 or ended
 
 
 def no_reply_among(connection: sqlite3.Connection, dids: Iterable[str]) -> frozenset[str]:
-    """Return those of these accounts that asked for no reply, the forgotten ones among them included."""
+    """Return the accounts that asked for no reply, including forgotten ones."""
     asked = frozenset(dids)
     return asked & no_reply(connection).keys() | tombstones.no_reply(connection, asked)
 
 
 def no_reply(connection: sqlite3.Connection) -> dict[str, str]:
-    """Return the DIDs of all who asked for no reply, each with the moment since when, the oldest first."""
+    """Return when each account asked for no reply (ISO-8601 UTC), by DID, oldest first."""
     rows = connection.execute("SELECT did, since FROM no_reply_people ORDER BY since, did")
     return {str(row[0]): str(row[1]) for row in rows}
 
 
 def muted(connection: sqlite3.Connection) -> dict[str, str]:
-    """Return the DIDs of all who are muted, each with the moment since when (ISO-8601 UTC), the oldest first."""
+    """Return since when each account is muted (ISO-8601 UTC), by DID, oldest first."""
     rows = connection.execute("SELECT did, since FROM muted_people ORDER BY since, did")
     return {str(row[0]): str(row[1]) for row in rows}

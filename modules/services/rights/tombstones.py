@@ -1,6 +1,6 @@
-"""Who asked to be forgotten, as a hash of the DID with a secret of this home. Each function is a step of a transaction.
+"""Forgotten people, each as a hash of the DID with a secret of this home. Each function is a transaction step.
 
-The muted among them stay muted, and who asked for no reply gets none: by the same hash.
+The same hash keeps the muted among them muted, and those who asked for no reply without one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from modules.runtime.database.people import person_hash
 
 
 def bury(connection: sqlite3.Connection, did: str, now: datetime, *, muted: bool, no_reply: bool = False) -> None:
-    """Note that the account `did` is forgotten since `now`; a mute from before stays, and the request for no reply."""
+    """Record that the account `did` is forgotten since `now`; an earlier mute or request for no reply stays."""
     connection.execute(
         "INSERT INTO forgotten_people (hash, since, muted, no_reply) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (hash) DO UPDATE SET since = excluded.since, muted = max(muted, excluded.muted),"
@@ -24,13 +24,13 @@ def bury(connection: sqlite3.Connection, did: str, now: datetime, *, muted: bool
 
 
 def forgotten(connection: sqlite3.Connection, dids: Iterable[str]) -> dict[str, datetime]:
-    """Return those of these accounts that are forgotten, each with when it was forgotten last."""
+    """Return the forgotten accounts, each with when it was last forgotten."""
     found = {did: _row(connection, did) for did in dids}
     return {did: parse_iso(row["since"]) for did, row in found.items() if row is not None}
 
 
 def muted(connection: sqlite3.Connection, dids: Iterable[str]) -> frozenset[str]:
-    """Return those of these accounts that were muted when they were forgotten."""
+    """Return the accounts that were muted when they were forgotten."""
     found = {did: _row(connection, did) for did in dids}
     return frozenset(did for did, row in found.items() if row is not None and row["muted"])
 
@@ -42,19 +42,19 @@ def unmute(connection: sqlite3.Connection, did: str) -> bool:
 
 
 def no_reply(connection: sqlite3.Connection, dids: Iterable[str]) -> frozenset[str]:
-    """Return those of these accounts that are forgotten and asked for no reply."""
+    """Return the forgotten accounts that asked for no reply."""
     found = {did: _row(connection, did) for did in dids}
     return frozenset(did for did, row in found.items() if row is not None and row["no_reply"])
 
 
 def want_no_reply(connection: sqlite3.Connection, did: str) -> bool:
-    """Note of a forgotten account that it asks for no reply; return whether it is one, and that is news."""
+    """Record that a forgotten account asks for no reply; return False if it is not forgotten or asked before."""
     query = "UPDATE forgotten_people SET no_reply = 1 WHERE hash = ? AND no_reply = 0"
     return connection.execute(query, (person_hash(connection, did),)).rowcount > 0
 
 
 def allow_replies(connection: sqlite3.Connection, did: str) -> bool:
-    """End the request of a forgotten account for no reply; return whether there was one."""
+    """End a forgotten account's request for no reply; return whether there was one."""
     query = "UPDATE forgotten_people SET no_reply = 0 WHERE hash = ? AND no_reply = 1"
     return connection.execute(query, (person_hash(connection, did),)).rowcount > 0
 

@@ -1,4 +1,4 @@
-"""What a person declared about the use of their posts by AI, and what they ask for themselves."""
+"""The values of people's declarations on the use of their posts by AI, and of requests about their own data."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from common.text.rights_requests import RequestKind
 
 Choice = Literal["allow", "deny", "unset"]
 Found = Literal["first", "possible", "called"]
-"""When a post is looked at: before its turn, where no turn finds a request in it, or when the model called it one."""
+"""The occasions for reading a post: before its turn, if no turn looks for a request, or if the model called it one."""
 ASKED: Final = "asked"
 """The act of a turn whose model found that the post asks about its author's own data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """A person's choices, as they hold for us.
+    """A person's choices, as they apply to us.
 
-    The SOUL trains no model, so `training` decides nothing here; `soul know` shows it with all that a person declared.
+    The SOUL trains no model, so `training` decides nothing here; `soul know` shows all that a person declared.
 
     Attributes:
         training: models may be trained on their posts.
         inference: their posts may stand in a prompt.
         synthetic_content: a model may write from their posts, for example a reply.
-        embedding: memories that can be searched may be made of their posts.
+        embedding: searchable memories may be made of their posts.
 
     """
 
@@ -40,11 +40,11 @@ class Addressed:
     """A post or a message that somebody wrote to us.
 
     Attributes:
-        uri: of the post, or another text that no other message has.
-        did: who wrote it. A request in it concerns this account and no other.
-        handle: under which it was written.
+        uri: of the post, or another text that is unique to the message.
+        did: its author. A request in it concerns this account and no other.
+        handle: its author's handle at that time.
         text: what was written; neither a quoted post nor the text of a picture.
-        importance: how much its author matters, among those for whom the day's budget is kept.
+        importance: how much its author matters for the day's budget.
         answers: the uri of the post or message that it answers; "" if it answers none.
 
     """
@@ -59,10 +59,10 @@ class Addressed:
 
 @dataclass(frozen=True, slots=True)
 class RequestOutcome:
-    """What came of the requests in a post.
+    """The result of the requests in a post.
 
-    `answer`: they are carried out, and `text` is to be said to whoever asked, once. `silent`: they are carried out, or
-    there were none (no `kinds`), and nothing may be said. `later`: they wait for `retry_in_s` seconds.
+    `answer`: they are carried out, and `text` is to be sent once. `silent`: they are carried out, or there were none
+    (no `kinds`), and nothing may be said. `later`: they wait for `retry_in_s` seconds.
     """
 
     code: Literal["answer", "silent", "later"]
@@ -73,5 +73,5 @@ class RequestOutcome:
 
     @property
     def ends(self) -> bool:
-        """Whether the conversation is over with the answer."""
+        """Whether the answer ends the conversation."""
         return not {"forget", "no_reply"}.isdisjoint(self.kinds)

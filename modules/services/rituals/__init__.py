@@ -1,1 +1,1 @@
-"""Rituals as every life sees them: which there are, which thread is one, and what came of their runs."""
+"""Rituals for all lives: their list, their threads, and the results of their runs."""

@@ -1,4 +1,4 @@
-"""Rules on rituals: parts, recognition, what an opening must be, and how a memo is found again. Pure."""
+"""Rules on rituals: parts, recognition, checks of an opening, and how a memo is found again. Pure."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from modules.services.rituals.types import Part, RitualRun
 from modules.services.work.types import NewWork
 
 OpeningProblem = Literal["Empty", "Too Long", "Unnamed", "Others Named", "Uninvited", "No Question", "Said Before"]
-"""What may be wrong with the opening post of a ritual: a subsection of `Problems` in the skill `ritual-initiation`."""
+"""The problems of the opening post of a ritual: subsections of `Problems` in the skill `ritual-initiation`."""
 MemoProblem = Literal["Empty", "No Title", "Repeats"]
-"""What may be wrong with the memo of a ritual: a subsection of `Problems` in the skill `ritual-memo`."""
+"""The problems of the memo of a ritual: subsections of `Problems` in the skill `ritual-memo`."""
 OPENING_KIND, MEMO_KIND, DECISION_KIND = "ritual", "ritual-memo", "ritual-decision"
-"""The kinds of work: to open a ritual on a date, to write down what came of it, and to file what was decided."""
+"""The kinds of work: opening a ritual on a date, writing the memo of its run, and filing its decision."""
 DECISION_TASK = 1
-"""The number by which the pull request of a decision is told from others for the issue of its memo."""
+"""The number that distinguishes the pull request of a decision from others for the issue of its memo."""
 RITUAL_HISTORY_MAX = 30
 RITUAL_RECOGNITION_RUNS = 7
 RITUAL_PROMPT_RUNS = 5
@@ -52,25 +52,25 @@ _TITLE_CHARS = 120
 
 
 def ritual_role(agent_name: str, thread_uri: str) -> Part:
-    """Return the part that falls to an agent in the thread under a root; all agents reckon it alike."""
+    """Return the part of an agent in the thread under a root; all agents compute the same."""
     digest = hashlib.sha256(f"{agent_name}{thread_uri}".encode()).hexdigest()
     return _PARTS[int(digest[:8], 16) % len(_PARTS)]
 
 
 def parts_are_even(agent_names: Collection[str], thread_uri: str) -> bool:
-    """Whether the parts are dealt out to these agents as evenly as can be: each of three has one of its own."""
+    """Return whether these agents share the parts as evenly as possible: each of three has its own."""
     falls = Counter(ritual_role(name, thread_uri) for name in agent_names)
     shares = [falls[part] for part in _PARTS]
     return max(shares) - min(shares) <= 1
 
 
 def name_of(handle: str) -> str:
-    """Return the name of the agent with a handle, as far as the handle tells it."""
+    """Return the agent's name in a handle."""
     return handle.partition(".")[0]
 
 
 def ritual_key(name: str) -> str:
-    """Return what identifies a ritual, however its name is written, and in whatever script."""
+    """Return the key of a ritual, which is the same for all spellings of its name, in any script."""
     slug = create_slug(name)
     if all(sign.isascii() for sign in unicodedata.normalize("NFD", name) if sign.isalnum()):
         return slug
@@ -78,7 +78,7 @@ def ritual_key(name: str) -> str:
 
 
 def opening_cause(key: str, day: date) -> str:
-    """Return the cause of the opening post of a ritual on a local date, by which the outbox knows it."""
+    """Return the cause of the opening post of a ritual on a local date."""
     return f"{OPENING_KIND}:{key}/{day.isoformat()}"
 
 
@@ -88,9 +88,9 @@ def memo_cause(key: str, day: date) -> str:
 
 
 def next_opening(ritual: DailyRitual, over: Collection[date], now: datetime) -> datetime | None:
-    """Return when a ritual opens next, in local time; None where its schedule is not understood.
+    """Return when a ritual opens next, in local time; None if its schedule is not understood.
 
-    `over` are the dates on which it was opened, or its opening was given up.
+    `over` are the dates on which it was opened, or on which its opening was given up.
     """
     schedule, today = ritual.when, now.date()
     if schedule is None:
@@ -106,28 +106,28 @@ def handles_of(ritual: DailyRitual, *, without: str = "") -> list[str]:
 
 
 def gives_view(post: Post, thread_uri: str) -> bool:
-    """Whether a post answers the opening of a thread itself, with more than thanks or agreement."""
+    """Return whether a post replies to the opening of a thread itself, with more than thanks or agreement."""
     return post.reply is not None and post.reply.parent.uri == thread_uri and not only_acknowledges(post.text)
 
 
 def opens_ritual(notification: Notification, ritual: DailyRitual, our_did: str) -> bool:
-    """Return whether a post opens a thread for a ritual: a mention of us, the first of its thread, that names it.
+    """Return whether a post opens a thread for a ritual: the first of its thread, mentions us and names the ritual.
 
-    Whether its author may open one is another question: see `Rituals.thread_of`.
+    Whether its author may open one is checked elsewhere: see `Rituals.thread_of`.
     """
     is_first = notification.kind == "mention" and notification.uri == notification.root.uri
     return is_first and notification.author.did != our_did and names_ritual(notification.text, ritual)
 
 
 def names_ritual(text: str, ritual: DailyRitual) -> bool:
-    """Whether a text names the ritual, or the workspace that it is about, in whole words where a script parts words."""
+    """Return whether a text names the ritual or its workspace, in whole words if the script separates words."""
     said, workspace = _plain(text), ritual.workspace.rpartition("/")[2]
     names = filter(None, map(_plain, (ritual.name, workspace)))
     return any(regex.search(rf"{_BEGINS}{regex.escape(bare)}{_ENDS}", said) for bare in names)
 
 
 def workspace_of(ritual: DailyRitual, watched: Collection[Repo]) -> Repo | None:
-    """Return the watched workspace that a ritual names, with or without its owner; None where none or several fit."""
+    """Return the watched workspace that a ritual names, with or without its owner; None if none or several fit."""
     owner, _, name = ritual.workspace.lower().rpartition("/")
     fitting = [one for one in watched if one.name.lower() == name and owner in {"", one.owner.lower()}]
     return fitting[0] if len(fitting) == 1 else None
@@ -138,7 +138,7 @@ def opening_problem(
 ) -> OpeningProblem | None:
     """Return what is wrong with an opening post, or None.
 
-    It names the ritual, those invited and nobody else, asks one question, and says none of the `earlier` texts again.
+    It must name the ritual, the invited people and nobody else, ask one question, and repeat no `earlier` text.
     """
     mentioned = {span.value.lower() for span in detect_mentions(text)}
     checks: tuple[tuple[bool, OpeningProblem], ...] = (
@@ -154,7 +154,7 @@ def opening_problem(
 
 
 def memo_problem(title: str, body: str, said: Sequence[str]) -> MemoProblem | None:
-    """Return what is wrong with a memo, or None; `said` is what stands in the thread already."""
+    """Return what is wrong with a memo, or None; `said` is what is in the thread already."""
     if not title.strip():
         return "No Title"
     if len(body.strip()) < _LEAST_MEMO_CHARS:
@@ -168,12 +168,12 @@ def memo_title(run: RitualRun, title: str) -> str:
 
 
 def decision_path(run: RitualRun) -> str:
-    """Return the file in the workspace that keeps what was decided in a run."""
+    """Return the path in the workspace of the file with a run's decision."""
     return f"decisions/{run.day.isoformat()}-{run.key}.md"
 
 
 def new_decision(run: RitualRun, repo: Repo, memo: int, decision: str) -> NewWork:
-    """Return the row that files a decision in Markdown, by a pull request that names the issue of its memo."""
+    """Return the row that files a decision in Markdown, through a pull request that names the issue of its memo."""
     title = f"{run.name}, {run.day.isoformat()}"
     text = f"# {title}\n\n{decision}\n\n---\n\n{web_url(run.thread_uri)}\n"
     place = {"owner": repo.owner, "repo": repo.name, "memo": memo, "path": decision_path(run)}
@@ -187,17 +187,17 @@ def memo_place(url: str) -> tuple[Repo, int] | None:
 
 
 def memo_mark(thread_uri: str) -> str:
-    """Return the mark in the body of a memo by which all who take part find it; no reader sees it."""
+    """Return the hidden mark in the body of a memo by which all participants find it."""
     return f"{_MEMO_MARK}{thread_uri} -->"
 
 
 def has_memo_mark(body: str) -> bool:
-    """Whether a text says that it is the memo of a ritual."""
+    """Return whether a text is marked as the memo of a ritual."""
     return _MEMO_MARK in body
 
 
 def note_of(text: str) -> str:
-    """Return the note of a run: the beginning of what was said."""
+    """Return the note of a run: the beginning of a text."""
     return one_line(text.replace("**", ""), RITUAL_NOTE_CHARS)
 
 

@@ -1,8 +1,8 @@
-"""Which rituals SELF.md names, which threads are theirs, and who may be invited.
+"""The rituals in SELF.md, their threads, and the people who may be invited.
 
-A thread becomes one only by the post that opens it: from the owner or an account that SELF.md lists, addressed to us,
-naming the ritual or its workspace. Each ritual has one thread a local date, on which that post was seen on the network,
-however late we read it; any further one is ordinary talk.
+A thread belongs to a ritual only through the post that opens it: from the owner or an account listed in SELF.md,
+addressed to us, and naming the ritual or its workspace. Each ritual has one thread per local date, the date on which
+the network saw that post, however late we read it; any further thread is ordinary talk.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ CONTEXT_SKILL = "ritual-context"
 
 
 class LeftAlone(Protocol):
-    """Who is to be left alone."""
+    """Says who is to be left alone."""
 
     async def left_alone(self, dids: Iterable[str], /) -> frozenset[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Invitations:
-    """Whom an opening may name, as handles, and whom SELF.md lists without their having agreed."""
+    """The handles that an opening may name, and those that SELF.md lists without their consent."""
 
     invited: tuple[str, ...]
     left_out: tuple[str, ...]
@@ -62,7 +62,7 @@ class Invitations:
 
 @dataclass(frozen=True, slots=True)
 class Rituals:
-    """Reads SELF.md afresh each time; `runs` is what is kept."""
+    """Reads SELF.md again for each call; `runs` are the stored runs."""
 
     runs: RitualRuns
     me: Me
@@ -75,18 +75,18 @@ class Rituals:
     clock: Clock
 
     def now(self) -> datetime:
-        """Return the local moment: the one calendar of all rituals."""
+        """Return the local time, the one calendar of all rituals."""
         return local(self.clock.now(), self.me.timezone)
 
     def listed(self) -> dict[str, DailyRitual]:
-        """Return the rituals of SELF.md by their keys; the first of a name counts."""
+        """Return the rituals of SELF.md by key; the first of a name counts."""
         found: dict[str, DailyRitual] = {}
         for ritual in self.identity.extract().daily_rituals:
             found.setdefault(ritual_key(ritual.name), ritual)
         return found
 
     async def thread_of(self, notification: Notification) -> RitualThread | None:
-        """Return the ritual whose thread a post stands in; None for other talk. The first look registers a thread."""
+        """Return the ritual thread of a post, or None for other talk; the first look registers a thread."""
         run = await self.runs.of_thread(notification.root.uri) or await self._opened_by(notification)
         ritual = self.listed().get(run.key) if run else None
         if run is None or ritual is None:
@@ -98,9 +98,9 @@ class Rituals:
         return RitualThread(ritual, run, part, self._context(ritual, run, part, recent))
 
     async def invitations(self, ritual: DailyRitual) -> Invitations:
-        """Return whom an opening may name: the owner, peers, and who took part in an earlier run.
+        """Return whom an opening may name: the owner, peers, and those who took part in an earlier run.
 
-        Nobody whom the owner muted, who asked for no reply, or who is forgotten.
+        People whom the owner muted, who asked for no reply, or who are forgotten are left out.
         """
         key = ritual_key(ritual.name)
         agreed = {did for run in await self.runs.latest(key, RITUAL_HISTORY_MAX) for did in run.took_part}
@@ -115,7 +115,7 @@ class Rituals:
         return Invitations(tuple(invited), tuple(left_out))
 
     async def took_part(self, thread: RitualThread, posts: Iterable[Post]) -> list[str]:
-        """Return who took part in a run, beside us: the accounts that SELF.md lists and that answered with a view."""
+        """Return the DIDs of others who took part in a run: accounts listed in SELF.md that answered with a view."""
         found = dict[str, Actor]()
         for post in posts:
             if gives_view(post, thread.run.thread_uri) and post.author.did != self.atproto.did:
@@ -123,7 +123,7 @@ class Rituals:
         return [did for did, who in found.items() if await self._is_listed(who, thread.ritual)]
 
     def history(self, runs: Sequence[RitualRun], *, before: date) -> str:
-        """Return the newest runs before a date, a line each, as the model is told of them; "" for none."""
+        """Return the newest runs before a date for the model, one line each; "" for none."""
         lines = list[str]()
         for run in [one for one in runs if one.day < before][:RITUAL_PROMPT_RUNS]:
             told = {"date": f"{run.day:%A} {run.day.isoformat()}", "note": run.note, "url": run.artefact_url}
@@ -131,7 +131,7 @@ class Rituals:
         return "\n".join(lines)
 
     async def attention(self) -> AttentionNeeds:
-        """Return the rituals that we still open today, for the list of what asks for attention."""
+        """Return the rituals that we still open today, for the list of what needs attention."""
         now, due = self.now(), list[Item]()
         for key, ritual in self.listed().items():
             if ritual.role != "initiator":
@@ -142,7 +142,7 @@ class Rituals:
         return AttentionNeeds(rituals=tuple(due))
 
     async def told(self) -> list[dict[str, Any]]:
-        """Return each ritual with its newest run, as the status tells them."""
+        """Return each ritual with its newest run, for the status."""
         now, listed = self.now(), list[dict[str, Any]]()
         for key, ritual in self.listed().items():
             opens = next_opening(ritual, await self.runs.over_on(key, now.date()), now)
@@ -163,7 +163,7 @@ class Rituals:
         return listed
 
     async def _opened_by(self, notification: Notification) -> RitualRun | None:
-        """Register the thread that a post opens for a ritual of SELF.md, if it does."""
+        """Register the thread that a post opens for a ritual of SELF.md; return its run, or None."""
         author = notification.author
         for key, ritual in self.listed().items():
             if opens_ritual(notification, ritual, self.atproto.did) and await self._may_open(author, ritual):
@@ -175,7 +175,7 @@ class Rituals:
         return None
 
     async def _may_open(self, author: Actor, ritual: DailyRitual) -> bool:
-        """Whether it is the owner, or the account for which a listed handle stood when it was first seen."""
+        """Return whether the author is the owner, or has the account of a listed handle when it was first seen."""
         return self.me.is_owner(author.did) or await self._is_listed(author, ritual)
 
     async def _is_listed(self, author: Actor, ritual: DailyRitual) -> bool:
@@ -215,7 +215,7 @@ class RitualRuns:
     database: Database
 
     async def add(self, run: RitualRun) -> RitualRun:
-        """Add a run; return the one that stands for that ritual and date, which is another where one stood before."""
+        """Add a run; return the run stored for that ritual and date, which may be an earlier one."""
 
         def write(connection: sqlite3.Connection) -> RitualRun:
             connection.execute(
@@ -232,21 +232,21 @@ class RitualRuns:
         return await self.database.run(write)
 
     async def of_day(self, key: str, day: date) -> RitualRun | None:
-        """Return the run of a ritual on a local date."""
+        """Return the run of a ritual on a local date, or None."""
         found = await self._read("WHERE key = ? AND day = ?", key, day.isoformat())
         return found[0] if found else None
 
     async def of_thread(self, thread_uri: str) -> RitualRun | None:
-        """Return the run whose thread begins with a post."""
+        """Return the run whose thread begins with a post, or None."""
         found = await self._read("WHERE thread_uri = ?", thread_uri)
         return found[0] if found else None
 
     async def latest(self, key: str, limit: int) -> list[RitualRun]:
-        """Return the newest runs of a ritual, the newest first."""
+        """Return the newest runs of a ritual, newest first."""
         return await self._read("WHERE key = ? ORDER BY day DESC LIMIT ?", key, limit)
 
     async def since(self, day: date) -> list[RitualRun]:
-        """Return the runs of all rituals on a date and later, oldest first."""
+        """Return the runs of all rituals since a date, oldest first."""
         return await self._read("WHERE day >= ? ORDER BY day, key", day.isoformat())
 
     async def over_on(self, key: str, day: date) -> frozenset[date]:
@@ -260,11 +260,11 @@ class RitualRuns:
         return await self.database.run(read)
 
     async def note_words(self, run: RitualRun, note: str) -> None:
-        """Keep the beginning of what we said in a run, where nothing is kept of it yet."""
+        """Store the beginning of what we said in a run, if it has no note yet."""
         await self._write("UPDATE ritual_runs SET note = ? WHERE key = ? AND day = ? AND note = ''", note, run)
 
     async def note_artefact(self, run: RitualRun, url: str, note: str) -> None:
-        """Keep where our artefact stands, and how it begins."""
+        """Store the address and the beginning of our artefact."""
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -275,7 +275,7 @@ class RitualRuns:
         await self.database.run(write)
 
     async def note_took_part(self, run: RitualRun, dids: Sequence[str]) -> None:
-        """Keep who else answered in the thread of a run."""
+        """Store who else answered in the thread of a run."""
         told = json.dumps(sorted({*run.took_part, *dids}))
         await self._write("UPDATE ritual_runs SET took_part = ? WHERE key = ? AND day = ?", told, run)
 
@@ -288,13 +288,13 @@ class RitualRuns:
 
 
 def is_opening_settled(connection: sqlite3.Connection, key: str, day: date) -> bool:
-    """Whether we opened a ritual on a date, or gave it up: by ourselves we do not open it then any more."""
+    """Return whether we opened a ritual on a date or gave it up; then we do not open it again that day."""
     latest = newest(connection, OPENING_KIND, 1, key_prefix=f"{key}/{day.isoformat()}")
     return any(row.state != "pending" for row in latest)
 
 
 def all_runs(connection: sqlite3.Connection) -> list[RitualRun]:
-    """Return all runs, the newest first."""
+    """Return all runs, newest first."""
     return _runs(connection, "ORDER BY day DESC, key")
 
 
@@ -326,4 +326,4 @@ RITUALS_OF_PEOPLE = PersonalRows(
         ),
     ),
 )
-"""The runs that a person opened; of others, that they took part."""
+"""The runs that a person opened, and their part in runs of others."""

@@ -1,4 +1,4 @@
-"""What the rooms around rituals hand each other."""
+"""The values that the ritual code passes around."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 from modules.services.identity.self_mechanics import DailyRitual
 
 Part = Literal["analyst", "critic", "observer"]
-"""What an agent does in one thread of a ritual; another thread may give it another part."""
+"""The parts of an agent in one thread of a ritual; it may have another part in another thread."""
 RunRole = Literal["initiator", "participant"]
 
 
@@ -20,13 +20,13 @@ class RitualRun:
     Attributes:
         key: identifies the ritual: its name as a slug.
         day: the local date.
-        name: the ritual's name, as SELF.md had it then.
+        name: the ritual's name in SELF.md at that time.
         role: whether we opened it.
         thread_uri: its opening post.
-        opener: DID of who opened it.
+        opener: DID of the account that opened it.
         artefact_url: our memo, or our comment on the memo of the day; "" if there is none.
-        note: the beginning of what we said: of the memo, else of the post.
-        took_part: DIDs of the others whom SELF.md lists and who answered the opening with a view.
+        note: the beginning of our memo, or of our post if there is none.
+        took_part: DIDs of the others listed in SELF.md who answered the opening with a view.
 
     """
 
@@ -42,13 +42,13 @@ class RitualRun:
 
     @property
     def id(self) -> str:
-        """What is unique of a run: `<key>/<local date>`."""
+        """The unique id of a run: `<key>/<local date>`."""
         return f"{self.key}/{self.day.isoformat()}"
 
 
 @dataclass(frozen=True, slots=True)
 class RitualThread:
-    """The thread of a run as an answer needs it: the ritual as SELF.md has it now, and our part in this thread."""
+    """The thread of a run for an answer: the ritual as SELF.md has it now, and our part in this thread."""
 
     ritual: DailyRitual
     run: RitualRun

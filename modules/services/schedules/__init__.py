@@ -1,1 +1,1 @@
-"""What is to be done or said at set times: once, each day or each week, in the SOUL's time zone."""
+"""Schedules of the SOUL: things to do or say at set times, once, each day or each week, in its time zone."""

@@ -1,7 +1,7 @@
-"""When a schedule is due. Pure.
+"""Computes when a schedule is due. Pure.
 
-A schedule keeps its local time when the clocks change. A time that is skipped in spring comes as much later as the
-clocks were set forward; one that comes twice in autumn counts the first time.
+A schedule keeps its local time when the clocks change. A time that is skipped in spring moves by as much as the clocks
+were set forward; of a time that occurs twice in autumn, the first counts.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from common.clock import from_local, local, spoken
 
 Repeat: TypeAlias = Literal["once", "daily", "weekly"]
 DAYS: Mapping[Repeat, int] = {"daily": 1, "weekly": 7}
-"""How many days lie between two times."""
+"""The days between two occurrences."""
 WEEK = timedelta(days=7)
 MOST = 20
-"""How many schedules there may be."""
+"""The most schedules at a time."""
 WHAT_CHARS = 500
 _SHOWN = 3
 
@@ -30,14 +30,14 @@ class Schedule:
     """One schedule.
 
     Attributes:
-        number: by which it is kept; `name` names it, as numbers alone are those of acts that wait.
-        what: what to do, or the words to remind the owner of.
+        number: its key. Its name is `name`, as bare numbers name acts that wait.
+        what: the task, or the words to remind the owner of.
         at: the local date and time of the first time, without a zone.
-        repeat: whether it comes again each day, or each week on that day of the week; else it comes once.
-        is_reminder: whether it only tells the owner its words.
-        by: at whose word it was made.
-        due: when it comes next, in UTC.
-        last: the moment for which it came last, in UTC; None if it never did.
+        repeat: whether it recurs each day, or each week on that weekday; otherwise it comes once.
+        is_reminder: whether it only reminds the owner.
+        by: who asked for it.
+        due: the next time, in UTC.
+        last: the scheduled time of the last occurrence, in UTC; None if there was none.
         note: what the SOUL wrote beside the words of a reminder. It may repeat others' words, and only the owner reads
             it, with the reminder.
 
@@ -55,46 +55,45 @@ class Schedule:
 
     @property
     def name(self) -> str:
-        """Return how it is named for the owner, the model and a judge, as `S2`."""
+        """Its name for the owner, the model and a judge, such as `S2`."""
         return f"S{self.number}"
 
     def told_due(self, timezone: str) -> str:
-        """Return when it comes next, as people say it."""
+        """Return the next time in words."""
         again = {"once": "", "daily": ", each day", "weekly": ", each week"}[self.repeat]
         return spoken(local(self.due, timezone)) + again
 
     @property
     def noted(self) -> str:
-        """Return the note in words for the owner; "" for none."""
+        """The note in words for the owner; "" for none."""
         return f"noted then, perhaps from what others wrote: {self.note}" if self.note else ""
 
     def told(self, timezone: str) -> str:
-        """Return it as a line that a model may read, too: without the note."""
+        """Return a line that a model may read too, without the note."""
         what = f"remind you: {self.what}" if self.is_reminder else self.what
         return f"{self.name}  {self.told_due(timezone)}: {what}" + (" (its own idea)" if self.by == "soul" else "")
 
     def told_owner(self, timezone: str) -> str:
-        """Return it as a line that only the owner reads."""
+        """Return a line that only the owner reads."""
         return self.told(timezone) + (f" ({self.noted})" if self.note else "")
 
 
 def first_scheduled(schedules: Sequence[Schedule], timezone: str) -> tuple[str, ...]:
-    """Return the first of these as lines, and how many more there are."""
+    """Return the first schedules as lines, and a line with the number of the others."""
     more = len(schedules) - _SHOWN
     return (*(one.told(timezone) for one in schedules[:_SHOWN]), *([f"and {more} more"] if more > 0 else ()))
 
 
 def schedule_number(given: str) -> int:
-    """Return the number in the name of a schedule, which may stand alone where nothing else is meant; 0 for none."""
+    """Return the number in the name of a schedule, with or without the letter; 0 if there is none."""
     digits = given.strip().upper().removeprefix("S")
     return int(digits) if digits.isascii() and digits.isdecimal() else 0
 
 
 def next_due(at: datetime, now: datetime, last: datetime | None, timezone: str, repeat: Repeat) -> datetime:
-    """Return the UTC moment at which a schedule comes next: after `now`, and after the moment for which it came last.
+    """Return the next UTC time of a schedule: after `now`, and after the time of its last occurrence.
 
-    Times that were missed are not made up for. A `last` further ahead than the next time was kept by a clock that was
-    wrong, and is disregarded.
+    Missed times are not made up for. A `last` further ahead than the next time comes from a wrong clock and is ignored.
     """
     if repeat == "once":
         return from_local(at, timezone)

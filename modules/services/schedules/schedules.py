@@ -1,4 +1,4 @@
-"""The schedules of a SOUL, as rows of work: each has one row that waits, for the next time that it is due."""
+"""The schedules of a SOUL, as rows of work: each has one waiting row, for its next time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from modules.services.work.types import NewWork, Perceiver, WorkItem
 KIND = "schedule"
 _NUMBERS_READ = 1_000
 _LONGEST_PUT_OFF = timedelta(days=1)
-"""What is due is never put off for as long, unless the clock was ahead when it was."""
+"""A due schedule is never put off for as long, unless the clock was ahead when it was put off."""
 
 Problem = Literal["Schedules Full", "Schedule Past"]
-"""Why nothing was scheduled: a subsection of `Answers` in the skill `own-tools`."""
+"""The reasons why nothing was scheduled: subsections of `Answers` in the skill `own-tools`."""
 
 
 def schedules_in(connection: sqlite3.Connection) -> list[Schedule]:
-    """Return all schedules, the one that is due next first, as a step of a caller's transaction."""
+    """Return all schedules, the next due first, as a step of a caller's transaction."""
     return sorted((schedule_of(item) for item in waiting(connection, KIND)), key=lambda one: one.due)
 
 
@@ -53,7 +53,7 @@ class Schedules(Perceiver):
     timezone: str = ""
 
     async def all(self) -> list[Schedule]:
-        """Return all schedules, the one that is due next first."""
+        """Return all schedules, the next due first."""
         return await self.table.database.run(schedules_in)
 
     async def add(
@@ -61,7 +61,7 @@ class Schedules(Perceiver):
     ) -> Schedule | Problem:
         """Schedule `what` for the local date and time `at`, and then as `repeat` says.
 
-        A schedule with the number `changes` becomes this one in one step and keeps its number.
+        A schedule with the number `changes` is replaced in one step and keeps its number.
 
         Raises:
             OverflowError: `at` is at the end of the calendar.
@@ -87,7 +87,7 @@ class Schedules(Perceiver):
         return made
 
     async def remove(self, number: int) -> Schedule | None:
-        """Remove a schedule; return it as it was, None where there is none with this number."""
+        """Remove a schedule; return it as it was, or None if there is none with this number."""
         item = next((one for one in await self._waiting() if _number_of(one) == number), None)
         if item is None:
             return None
@@ -95,7 +95,7 @@ class Schedules(Perceiver):
         return schedule_of(item)
 
     async def go_on(self, item: WorkItem) -> None:
-        """Add the row for the next time of a schedule that repeats, before its row is settled; may be called again."""
+        """Add the row for the next time of a repeating schedule before its row is settled; can be repeated."""
         schedule, now = schedule_of(item), self.clock.now()
         known = await self.table.get(KIND, item.key)
         is_as_it_was = known is not None and (known.state, known.version) == ("pending", item.version)
@@ -106,7 +106,7 @@ class Schedules(Perceiver):
         await self.table.add(self._row(replace(schedule, due=due, last=schedule.due), count))
 
     async def perceive(self) -> None:
-        """Bring what is not due yet in line with the clock and the time zone, either of which may have been changed."""
+        """Update schedules that are not due yet after changes of the clock or the time zone."""
         now = self.clock.now()
         for item in await self._waiting():
             one, waits_until = schedule_of(item), parse_iso_or_none(item.not_before) or now
@@ -120,9 +120,9 @@ class Schedules(Perceiver):
         return await self.table.database.run(lambda connection: waiting(connection, KIND))
 
     def _row(self, one: Schedule, count: int) -> NewWork:
-        """Return the row for the time number `count` of a schedule.
+        """Return the row for occurrence number `count` of a schedule.
 
-        Old rows are forgotten in time and their numbers given again; a cause is never the same again.
+        Old rows are deleted in time and their numbers used again; a cause is never used again.
         """
         key = f"{one.number}/{count}"
         importance: Importance = "owner" if one.by == "owner" else "own"

@@ -1,8 +1,8 @@
-"""The archives of conversations: what of one is worth keeping, and their rows in `.memory/soul.db`.
+"""The archives of conversations: what is distilled from each, and their rows in `.memory/soul.db`.
 
-An archive is intended first (`prepared`): its row holds all that is to be done, and nothing has been done. It is `done`
-in the transaction that takes the messages away, when its bytes lie in the store. Only what is done is listed. The model
-that says what is worth keeping writes nothing; a call that fails leaves nothing behind.
+An archive is `prepared` first: its row holds everything that is to be done, and nothing has been done. It becomes
+`done` in the transaction that removes the messages, after its bytes are in the store. Only archives that are done are
+listed. The model that says what to keep writes nothing; a call that fails leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ from modules.services.skills.skills import Framer, Skills
 from modules.services.skills.tool_schema import read_description, simple_schema
 
 Status = Literal[
-    "nothing",  # nothing was to be done
+    "nothing",  # there was nothing to do
     "done",  # archived, distilled, and replaced or ended
-    "waiting",  # intended for good; what the store could not take yet is finished later
-    "postponed",  # not begun: everything is as it was
+    "waiting",  # prepared; what the store could not take yet is finished later
+    "postponed",  # not begun: nothing changed
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Distilled:
-    """What is kept of a conversation.
+    """The result of distilling a conversation.
 
     Attributes:
-        summary: what happened, in a few sentences; "" if it was not worth a thought.
-        message: the summary as it stands in the conversation in place of what was said; "" without one.
-        provenance: the least trusted words it rests on.
-        memories: what is to be remembered.
-        remembered_at: the moment these carry, ISO-8601 UTC.
+        summary: what happened, in a few sentences; "" if the conversation was not distilled.
+        message: the summary as it stands in the conversation in place of the messages; "" without one.
+        provenance: the least trusted words that it rests on.
+        memories: what to remember.
+        remembered_at: the time that the memories carry, ISO-8601 UTC.
 
     """
 
@@ -90,19 +90,19 @@ class Distilled:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """Messages of a session that lie in the store, or are on their way there.
+    """Messages of a session that are in the store or prepared for it.
 
     Attributes:
         key: of the object in the store.
-        session_id: whose messages.
-        session_key: of that session.
-        last_seq: the last row that is in it.
-        part: its number among the parts of a session that goes on; None for what was left when it ended.
-        message_count: lines in it.
-        metadata: as it stands beside the object.
-        distilled: what was kept of it.
-        prepared_at: when it was intended, ISO-8601 UTC.
-        dids: the accounts whose words are in it, with spaces between.
+        session_id: the session of the messages.
+        session_key: the key of that session.
+        last_seq: the number of the last row in it.
+        part: its number among the parts of a session that goes on; None for the rest that was left when it ended.
+        message_count: the number of its lines.
+        metadata: the metadata of the object.
+        distilled: what was kept of the messages.
+        prepared_at: when it was prepared, ISO-8601 UTC.
+        dids: the accounts whose words are in it, separated by spaces.
 
     """
 
@@ -120,7 +120,7 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveOutcome:
-    """What came of compacting, resetting, or finishing. `reason` says why, in words."""
+    """The result of compacting, resetting or finishing; `reason` says why, in words."""
 
     status: Status
     reason: str
@@ -136,7 +136,7 @@ _SHORTER = (1, 4, 16)
 
 
 class KeepInput(BaseModel):
-    """What is kept of a conversation. Every entry of a list is "what it is about: what to remember"."""
+    """The content that is kept of a conversation. Each list entry has the form "what it is about: what to remember"."""
 
     summary: str
     people: list[str] = []
@@ -150,17 +150,17 @@ class KeepInput(BaseModel):
 
 @dataclass(slots=True, kw_only=True)
 class Distiller:
-    """Distils by the skill `memory-extraction`.
+    """Distils conversations with the skill `memory-extraction`.
 
     Attributes:
         gateway: the model.
-        system: what it is told before anything else, for a session.
-        skills: the words for it.
-        redactor: takes secrets out of what it answers.
-        rng: draws the boundary that untrusted text is framed with.
-        estimate: tokens of a text.
-        timezone: in which dates are told; empty for the machine's own.
-        transcript_tokens: how much of a conversation is shown at most.
+        system: returns the system blocks for a session.
+        skills: the texts of the prompt.
+        redactor: removes secrets from the model's answers.
+        rng: draws the boundary that frames untrusted text.
+        estimate: returns the number of tokens of a text.
+        timezone: the time zone of dates in the prompt; "" for the machine's.
+        transcript_tokens: the most tokens of a conversation that are shown.
 
     """
 
@@ -182,7 +182,7 @@ class Distiller:
         remembered_at: str,
         tags: tuple[str, ...] = (),
     ) -> Distilled:
-        """What to keep of `rows`, whose least trusted words are of `provenance`, however little was said.
+        """Return what to keep of `rows`, whose least trusted words are of `provenance`.
 
         Raises as `LLMGateway.chat_with_tools`.
         """
@@ -195,9 +195,9 @@ class Distiller:
         return Distilled(summary, message, provenance, memories, remembered_at)
 
     async def _answer(self, session: Session, rows: Sequence[MessageRow], provenance: Provenance) -> Mapping[str, Any]:
-        """The model's answer; to a conversation that is too long for it, with less and less of the middle.
+        """Return the model's answer; for a conversation that is too long, ask again with less and less of its middle.
 
-        Nothing, where it takes not even the shortest, or rejects these words as such: a conversation that no model can
+        Return {} if even the shortest is too long or the model refuses these words: a conversation that no model can
         read is still archived.
         """
         facts = TurnFacts(MemoryFacts(said_lines(rows)))
@@ -232,7 +232,7 @@ class Distiller:
         return {"summary": result.text}
 
     def _message(self, session: Session, summary: str, provenance: Provenance) -> str:
-        """The summary as the conversation will hold it; others' words in our telling are still others' words."""
+        """Return the summary as the conversation holds it; a summary of others' words is framed as theirs."""
         if provenance < Provenance.SELF:
             framer = Framer(self.skills, self.rng)
             summary = framer.frame("conversation", author="", uri=session.key, text=summary)
@@ -261,7 +261,7 @@ def prepare(
     whole: bool,
     now: datetime,
 ) -> Archive | None:
-    """Intend to archive `rows`; with `whole` the session ends now. None if they are not what is kept there any more."""
+    """Prepare the archive of `rows`; with `whole` the session ends now. Return None if the stored rows have changed."""
     last_seq = rows[-1].seq
     kept = store.rows(connection, session.id, until=None if whole else last_seq)
     if store.is_over(connection, session.id) or [row.seq for row in kept] != [row.seq for row in rows]:
@@ -294,7 +294,7 @@ def prepare(
 
 
 def finish(connection: sqlite3.Connection, archive: Archive, summary: store.NewMessageRow | None) -> bool:
-    """Take away what is archived, put `summary` in its place, keep the memories; False if that was done before."""
+    """Remove what is archived, insert `summary` in its place and save the memories; return False if already done."""
     query = "UPDATE archives SET state = 'done' WHERE key = ? AND state = 'prepared'"
     if not connection.execute(query, (archive.key,)).rowcount:
         return False
@@ -311,12 +311,12 @@ def finish(connection: sqlite3.Connection, archive: Archive, summary: store.NewM
 
 
 def prepared(connection: sqlite3.Connection) -> list[Archive]:
-    """What was intended and is not yet done, oldest first."""
+    """Return the archives that are prepared and not done, oldest first."""
     return _archives(connection, "state = 'prepared' ORDER BY prepared_at, key")
 
 
 def done(connection: sqlite3.Connection, session_key: str | None, limit: int) -> list[Archive]:
-    """What lies in the store for certain, newest first."""
+    """Return the archives that are done, newest first; None as the key means all."""
     return _archives(
         connection,
         "state = 'done' AND (:key IS NULL OR session_key = :key) AND substr(session_key, 1, length(:former)) <> :former"
@@ -326,7 +326,7 @@ def done(connection: sqlite3.Connection, session_key: str | None, limit: int) ->
 
 
 def of_session(connection: sqlite3.Connection, session_id: str) -> list[Archive]:
-    """All of one conversation, in the order of what was said."""
+    """Return all archives of one conversation, in the order of its messages."""
     where = "session_id = :id ORDER BY part IS NULL, part"
     return _archives(connection, where, {"id": session_id})
 
@@ -387,7 +387,7 @@ async def read_archive(storage: Storage, archive: Archive) -> ApiResult[list[Arc
 
 
 def unshown_since(connection: sqlite3.Connection, session_key: str) -> str:
-    """Return when the last archived conversation began (ISO-8601), if it held words of others; else ""."""
+    """Return when the last archived conversation began (ISO-8601 UTC) if it held words of others; otherwise ""."""
     query = """
         SELECT iif(distilled ->> 'provenance' < ?, sessions.created_at, '') FROM archives
         JOIN sessions ON sessions.id = session_id

@@ -1,9 +1,9 @@
 """Condenses conversations that have grown too long and archives those that are over: all steps of it, or none.
 
-The model is asked before anything is written. Then the intention is one row with all that is to be done; the bytes go
-into the store; the memories are kept, and the messages go away in one transaction that also lists the archive. What a
-crash or an unreachable store leaves in between, `finish_prepared` finishes: each step can be done again. So it is with
-what is cleared away after a conversation (`modules/services/sessions/endings.py`).
+The model is asked before anything is written. Then one row records everything that is to be done, the bytes go into the
+store, the memories are saved, and the messages are removed in one transaction that also lists the archive. What a crash
+or an unreachable store leaves unfinished, `finish_prepared` finishes, as each step can be repeated. The same holds for
+the cleanup after a conversation (`modules/services/sessions/endings.py`).
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ _WENT_ON = "the conversation went on meanwhile"
 
 @dataclass(slots=True, kw_only=True)
 class Archivist:
-    """The one who takes messages away.
+    """Archives messages and removes them from conversations.
 
     Attributes:
         sessions: the conversations.
-        database: where they lie.
-        storage: where archives go.
-        distiller: says what is worth it.
-        journal: records what came of it.
-        clock: tells when.
-        agent_id: whose archives they are.
+        database: holds their rows.
+        storage: holds the archives.
+        distiller: says what to keep.
+        journal: records the results.
+        clock: the time.
+        agent_id: the agent to which the archives belong.
         forget_media: deletes the media of a session key.
-        on_kept: receives the moment that memories of an archive carry, once they are kept.
-        on_end: receives the session key of a conversation that is over, whether anything was said or not. After a crash
-            or where it raised `PolicyBlocked` or `Transient` it is called again, unless another goes on under that key.
-        before_reading: called with the key of a conversation before its messages are read to be distilled, so that who
-            denies that by now leaves it.
-        may_remember: whether memories may be kept of the conversation with that key; without it, of all.
+        on_kept: receives the time of the memories of an archive once they are saved.
+        on_end: receives the session key of a conversation that is over, even a silent one. After a crash,
+            `PolicyBlocked` or `Transient` it is called again, unless another conversation goes on under that key.
+        before_reading: called with the session key before messages are read to be distilled, to remove first the people
+            who deny inference by now.
+        may_remember: whether memories of the conversation with that key may be saved; None allows all.
 
     """
 
@@ -81,10 +81,10 @@ class Archivist:
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def compact(self, session_id: str, budget_tokens: int) -> ArchiveOutcome:
-        """Condense the oldest messages, if the conversation is larger than `budget_tokens`.
+        """Condense the oldest messages if the conversation is larger than `budget_tokens`.
 
         Raises:
-            Fatal: the model refuses for good, or the disk does; everything is as it was.
+            Fatal: the model or the disk refuses permanently; nothing has changed.
 
         """
         async with self._alone:
@@ -106,12 +106,12 @@ class Archivist:
     async def reset(
         self, session_key: str, *, reason: str = "you asked for it", quiet_since: datetime | None = None
     ) -> ArchiveOutcome:
-        """End the conversation under `session_key`, and archive what is left of it; the next one is a new one.
+        """End the conversation under `session_key` and archive the rest of it; the next message begins a new one.
 
         Args:
-            session_key: whose conversation.
+            session_key: of the conversation.
             reason: why, for the journal.
-            quiet_since: leave it alone if something was said there since then.
+            quiet_since: do nothing if something was said since this time.
 
         Raises:
             Fatal: as `compact`.
@@ -133,7 +133,7 @@ class Archivist:
             return await self._archive(session, rows, reason, whole=True)
 
     async def finish_prepared(self) -> list[ArchiveOutcome]:
-        """Finish what was intended; call it at start, and now and then. What still has to wait, waits."""
+        """Finish what was prepared or left uncleared; called at start and regularly. Some may still wait."""
         async with self._alone:
             for remnant, session_key in await self.database.run(endings.due):
                 await self._clear_away(remnant, session_key)
@@ -146,7 +146,7 @@ class Archivist:
             return outcomes
 
     async def _readable(self, session: Session) -> Sequence[MessageRow]:
-        """The messages of a conversation, without those that are not to be read any more."""
+        """Return the messages of a conversation without those that must no longer be read."""
         if self.before_reading:
             await self.before_reading(session.key)
         return await self.sessions.rows(session.id)
@@ -171,7 +171,7 @@ class Archivist:
                 await self.journal.record(_left_behind_entry(session_key, trouble))
 
     async def _left_over(self, session_id: str) -> list[Archive]:
-        """What was intended for this session before, and is not done."""
+        """Return the archives of this session that are prepared and not done."""
         return [each for each in await self.database.run(archives.prepared) if each.session_id == session_id]
 
     async def _begin(self, session: Session, rows: Sequence[MessageRow], reason: str, *, whole: bool) -> ArchiveOutcome:
@@ -195,7 +195,7 @@ class Archivist:
 
     async def _distil(self, session: Session, rows: Sequence[MessageRow], *, whole: bool) -> Distilled:
         provenance = await self.sessions.provenance(session.id)
-        # NOTE(self): what a talk of last week taught us was learned last week, whenever it comes to be archived.
+        # NOTE(self): memories of an old talk carry its time, not the time of its archiving.
         at = session.last_active_at if whole else iso(self.clock.now())
         tags = () if whole else (COMPACTION,)
         distilled = Distilled("", "", provenance, (), at)
@@ -211,7 +211,7 @@ class Archivist:
             distilled = replace(distilled, memories=())
         dids = tuple(tied(did for row in rows for did in row.dids.split()).split())
         memories = [replace(one, dids=dids) for one in distilled.memories]
-        # NOTE(self): tied before the intention is written, so that the copy in it goes with the memory.
+        # NOTE(self): tied before the archive is prepared, so that the copy in its row is deleted with the memory.
         tied_to = await self.database.run(lambda rows: tuple(with_named_accounts(rows, one) for one in memories))
         distilled = replace(distilled, memories=tied_to)
         if whole or distilled.message:
@@ -220,7 +220,7 @@ class Archivist:
         return replace(distilled, message=earlier)
 
     async def _finish(self, archive: Archive, reason: str) -> ArchiveOutcome:
-        """The steps after the intention, each of which may be done again."""
+        """Carry out the steps after the preparation, each of which can be repeated."""
         rows = await self.database.run(
             lambda connection: store.rows(connection, archive.session_id, until=archive.last_seq)
         )
@@ -240,7 +240,7 @@ class Archivist:
         return ArchiveOutcome("done", reason, archive)
 
     async def _clear_away(self, remnant: Remnant, session_key: str) -> str:
-        """After the end of a conversation; why it could not be done, "" if it was. Then it stays noted."""
+        """Clear away one remnant of an ended conversation; return why not, or "". On failure its mark stays."""
         try:
             if remnant == "notes" and self.on_end:
                 await self.on_end(session_key)
@@ -253,7 +253,7 @@ class Archivist:
 
 
 def _outcome_entry(session_key: str, outcome: ArchiveOutcome) -> Entry:
-    """Return how the journal tells what came of condensing or ending a conversation."""
+    """Return the journal entry about the condensing or the end of a conversation."""
     archive = outcome.archive
     match outcome.status:
         case "done" if archive is not None:
@@ -271,7 +271,7 @@ def _outcome_entry(session_key: str, outcome: ArchiveOutcome) -> Entry:
 
 
 def _left_behind_entry(session_key: str, reason: str) -> Entry:
-    """Return how the journal tells that a conversation is over and what was only for it is still there."""
+    """Return the journal entry about a conversation that is over while something of it is not cleared away yet."""
     return Entry("error", _LOOP, f"What belonged to {session_key} cannot be cleared away yet", "warn", reason)
 
 
@@ -298,7 +298,7 @@ _OTHERS_IDLE_MS = DAY_MS
 
 @dataclass
 class SessionTidyLoop(Loop):
-    """Looks every few minutes. Half an hour of silence ends a talk with the owner, and one that `is_over` by its key.
+    """Ends silent conversations: talks with the owner, and those whose key `is_over`, after half an hour of silence.
 
     Any other conversation ends after a day of silence.
     """
@@ -313,14 +313,14 @@ class SessionTidyLoop(Loop):
     clock: Clock
     is_over: Callable[[str], bool]
     _put_off: Counter[str] = field(default_factory=Counter, init=False)
-    """How often the end of a session was put off; those that were put off least come first."""
+    """The number of times that the end of each session was put off; those put off least come first."""
 
     @property
     def interval_ms(self) -> float:
         return self.clock.real(_INTERVAL_MS)
 
     async def run(self) -> Outcome:
-        """Finish, then end what is idle."""
+        """Finish prepared archives, then end idle conversations."""
         finished = [outcome.status for outcome in await self.archivist.finish_prepared()]
         now = self.clock.now()
         ended = 0
@@ -332,7 +332,7 @@ class SessionTidyLoop(Loop):
                 continue
             outcome = await self.archivist.reset(session.key, reason="it is over", quiet_since=quiet_since)
             if outcome.status == "postponed":
-                # NOTE(self): no model now, or no budget, and so for all others; at worst they wait for the next look.
+                # NOTE(self): without a model or a budget the others would fail too; they wait for the next run.
                 self._put_off[session.id] += 1
                 break
             self._put_off.pop(session.id, None)
@@ -348,7 +348,7 @@ _SUMMARY_TOKENS = 1000  # more than a summary takes, so that one is not condense
 
 
 def fitting(rows: Sequence[MessageRow], budget_tokens: int) -> tuple[MessageRow, ...]:
-    """The newest rows that fit; never half of a round of tool calls, and no tool answer at the beginning."""
+    """Return the newest rows that fit; a round of tool calls stays whole, and no tool answer comes first."""
     kept: list[MessageRow] = []
     room = budget_tokens
     for unit in reversed(units(rows)):
@@ -360,9 +360,9 @@ def fitting(rows: Sequence[MessageRow], budget_tokens: int) -> tuple[MessageRow,
 
 
 def outgrown(rows: Sequence[MessageRow], budget_tokens: int) -> tuple[MessageRow, ...]:
-    """The oldest rows, to be condensed; empty while all fit, or where condensing would gain nothing.
+    """Return the oldest rows, to be condensed; empty while all fit or if condensing would gain nothing.
 
-    The newest half of the budget stays, and in any case what was said last: it is what the turn is about.
+    The newest half of the budget stays, and in any case the last message, as the turn is about it.
     """
     if not rows or sum(row.tokens for row in rows) <= budget_tokens:
         return ()
@@ -373,7 +373,7 @@ def outgrown(rows: Sequence[MessageRow], budget_tokens: int) -> tuple[MessageRow
 
 
 def units(rows: Iterable[MessageRow]) -> list[list[MessageRow]]:
-    """What must stay together: a message, and after it the answers to the calls in it. Orphans only come first."""
+    """Return groups that must stay together: a message with the answers to its calls. Orphans only come first."""
     found: list[list[MessageRow]] = []
     for row in rows:
         if row.role == "toolResult" and found:
@@ -384,10 +384,10 @@ def units(rows: Iterable[MessageRow]) -> list[list[MessageRow]]:
 
 
 def conversation(rows: Iterable[MessageRow]) -> list[Message]:
-    """The messages of `rows` as a chat service accepts them.
+    """Return the messages of `rows` in a form that a chat service accepts.
 
-    They begin with the user and take turns. Each call stands right before its one answer; a call without an answer
-    and an answer without its call are left out, as is what says nothing.
+    They begin with the user and alternate. Each call stands right before its one answer. Calls without an answer,
+    answers without a call, and empty messages are left out.
     """
     said: list[Message] = []
     for unit in units(rows):
@@ -397,7 +397,7 @@ def conversation(rows: Iterable[MessageRow]) -> list[Message]:
             elif said or message.role == "user":
                 said.append(message)
             else:
-                break  # nobody has asked yet, so nobody sees the answer, nor what its calls came to
+                break  # without a user message before them, neither the answer nor the results of its calls are shown
     return said
 
 

@@ -1,7 +1,7 @@
-"""What may become a memory, and what of a model's answer is one. Pure.
+"""Decides which conversations are distilled, and which parts of a model's answer become memories. Pure.
 
-Small models parrot examples, put words where lists belong, and fill what is empty with "none". Only what stands on the
-conversation's own words is kept, and of strangers' words only what they may teach us: who they are, what was said.
+Small models parrot examples, write text instead of lists, and fill empty fields with "none". Only entries that use the
+words of the conversation are kept, and from strangers only kinds that they may teach us: who they are, what was said.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FIELDS: Mapping[str, Kind] = {
     "lessons": "lesson",
     "rules": "protocol",
 }
-"""The lists that a model fills, and the kind of memory that each holds."""
+"""The lists that a model fills, and the kind of memory in each."""
 
 SUMMARY_CHARS = 1600
 MOST_MEMORIES = 12
@@ -46,13 +46,13 @@ _NOTHING = re.compile(r"(?:none|nothing|n/?a|null|unknown|no \w+|not \w+|empty|-
 
 
 def worth(rows: Sequence[MessageRow]) -> bool:
-    """Whether a conversation is worth the thought of what to keep of it."""
+    """Return whether a conversation is long enough to be distilled."""
     words = sum(len(words_of(block)) for row in rows for block in blocks(row.message))
     return len(rows) >= _WORTH_MESSAGES or words >= _WORTH_CHARS
 
 
 def fields_for(session_key: str, provenance: Provenance) -> tuple[str, ...]:
-    """The lists that may be filled from a conversation in which the least trusted words are of `provenance`."""
+    """Return the lists that may be filled from a conversation whose least trusted words are of `provenance`."""
     kinds = kinds_from(provenance)
     if not (is_main(session_key) and provenance is Provenance.OWNER):
         kinds -= _OWNERS_ONLY
@@ -60,7 +60,7 @@ def fields_for(session_key: str, provenance: Provenance) -> tuple[str, ...]:
 
 
 def summary_of(answer: Mapping[str, Any], transcript: str, redact: Callable[[str], str]) -> str:
-    """The summary in a model's answer; "" if there is none that can be used."""
+    """Return the summary in a model's answer; "" if there is no usable one."""
     said = answer.get("summary")
     text = " ".join(clean(redact(said)).split()) if isinstance(said, str) else ""
     return _cut(text, SUMMARY_CHARS) if _usable(text, _stems(transcript)) else ""
@@ -75,7 +75,7 @@ def memories_of(
     provenance: Provenance,
     tags: tuple[str, ...] = (),
 ) -> tuple[NewMemory, ...]:
-    """The memories in a model's answer, at most a dozen; what is said of one subject is one memory."""
+    """Return the memories in a model's answer, at most a dozen; entries about one subject become one memory."""
     known = _stems(transcript)
     found: dict[tuple[Kind, str], list[str]] = {}
     subjects: dict[tuple[Kind, str], str] = {}
@@ -104,7 +104,7 @@ def memories_of(
 
 
 def _entries(value: object) -> Iterator[str]:
-    """The entries of a list as small models write one: texts, lines of a text, or objects."""
+    """Yield the entries of a list in the forms in which small models write it: texts, lines of a text, or objects."""
     match value:
         case str():
             yield from (_ENTRY.sub("", line.strip(), count=1) for line in value.splitlines())
@@ -116,7 +116,7 @@ def _entries(value: object) -> Iterator[str]:
 
 
 def _divided(text: str) -> tuple[str, str]:
-    """What an entry is about, and what it says of it."""
+    """Return what an entry is about, and what it says about it."""
     about, *rest = (part.strip() for part in _DIVIDED.split(text, maxsplit=1))
     if rest and rest[0] and 0 < len(about) <= _SUBJECT_CHARS:
         return about, rest[0]
@@ -124,7 +124,7 @@ def _divided(text: str) -> tuple[str, str]:
 
 
 def _usable(text: str, known: Collection[str]) -> bool:
-    """Whether it says something, and at least a third of its words are those of the conversation."""
+    """Return whether a text says something, with at least a third of its words from the conversation."""
     if len(text) < _FEWEST_CHARS or _NOTHING.fullmatch(text.rpartition(": ")[2]):
         return False
     stems = _stems(text)

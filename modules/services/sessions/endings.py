@@ -1,8 +1,8 @@
-"""What is still to be cleared away after a conversation that is over: its media, and the notes that were its own.
+"""The cleanup after the end of a conversation: its media, and its own notes.
 
-The transaction that ends a conversation leaves a mark in `soul.db` for each of the two, which goes when that one is
-cleared away. So a crash or a store out of reach only puts it off. Where another conversation goes on under the same key
-by then, what belongs to the two cannot be told apart: it is cleared away when that one ends.
+The transaction that ends a conversation writes a mark in `soul.db` for each of the two, which is removed when that one
+is cleared away. A crash or an unreachable store therefore only delays it. If another conversation then goes on under
+the same key, the two cannot be told apart, and both are cleared away when that one ends.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ REMNANTS: tuple[Remnant, ...] = get_args(Remnant)
 
 
 def end(connection: sqlite3.Connection, session: Session, now: datetime) -> None:
-    """End a conversation, and note what is to be cleared away after it."""
+    """End a conversation and mark what is to be cleared away after it."""
     store.end(connection, session.id, now)
     for remnant in REMNANTS:
         marks.put(connection, {_mark(remnant) + session.key: iso(now)})
 
 
 def end_silent(connection: sqlite3.Connection, session: Session, now: datetime) -> bool:
-    """End a conversation in which nothing was said; False where something has been said by now."""
+    """End a conversation without messages; return False if it has some by now."""
     if store.rows(connection, session.id):
         return False
     end(connection, session, now)
@@ -36,7 +36,7 @@ def end_silent(connection: sqlite3.Connection, session: Session, now: datetime) 
 
 
 def due(connection: sqlite3.Connection) -> list[tuple[Remnant, str]]:
-    """What is to be cleared away, and after which session key."""
+    """Return each remnant that is to be cleared away, with its session key."""
     return [
         (remnant, key)
         for remnant in REMNANTS

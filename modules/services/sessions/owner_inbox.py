@@ -1,7 +1,7 @@
-"""What the owner has said and nobody has answered yet: rows in `soul.db`, oldest first, until each has its answer.
+"""Messages of the owner without an answer yet: rows in `soul.db`, oldest first, each kept until it is answered.
 
-A row is there before anybody thinks about the message, and goes away with its answer. So a crash, a restart or a model
-service that is down loses no words of the owner's.
+A row is written before a turn begins and removed with its answer. So a crash, a restart or a model service that is down
+loses no message of the owner.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _SELECT = "SELECT id, text, received_at, session_id, via FROM owner_messages"
 
 @dataclass(frozen=True, slots=True)
 class OwnerMessage:
-    """One message that waits. `session_id` names the conversation that has it already, "" if none has.
+    """A message that waits for an answer. `session_id` names the conversation that already has it, or is "".
 
-    `via` is the key of a message that came by another way than the terminal; it is unique.
+    `via` is the unique key of a message that did not come through the terminal.
     """
 
     id: int
@@ -38,17 +38,17 @@ class OwnerMessage:
 
     @property
     def cause(self) -> str:
-        """The cause of the acts that come of it."""
+        """The cause of the acts that follow from it."""
         return cause_of(self.via or str(self.id))
 
 
 def cause_of(key: str) -> str:
-    """Return the cause of the acts that come of a message, by its number in the terminal or its key elsewhere."""
+    """Return the cause of the acts that follow from a message: its number in the terminal or its key elsewhere."""
     return f"{OWNER_CAUSE}:{key}"
 
 
 class OwnerInbox:
-    """The owner's messages that wait for an answer. Secrets are taken out before anything is written."""
+    """The owner's messages that wait for an answer. Secrets are removed before anything is written."""
 
     def __init__(self, database: Database, sessions: Sessions, clock: Clock, redactor: Redactor) -> None:
         self._database = database
@@ -57,7 +57,7 @@ class OwnerInbox:
         self._redactor = redactor
 
     async def add(self, text: str, via: str = "") -> OwnerMessage:
-        """Keep a message; it is on the disk when this returns. One with the same `via` is kept once.
+        """Store a message, durably on return. A message with a `via` that is known is stored once.
 
         Raises `StorageError`.
         """
@@ -66,7 +66,7 @@ class OwnerInbox:
         return await self._database.run(lambda connection: insert(connection, kept, received_at, via))
 
     async def oldest(self) -> OwnerMessage | None:
-        """The message of the terminal to answer next."""
+        """Return the message of the terminal to answer next, or None."""
         return await self._database.run(lambda connection: _first(connection, "via = ''"))
 
     async def count(self) -> int:
@@ -80,16 +80,16 @@ class OwnerInbox:
         )
 
     async def forget(self, via: str) -> None:
-        """Remove the message that came by another way than the terminal under this key, if there is one."""
+        """Remove the message with this `via`, if there is one."""
         query = "DELETE FROM owner_messages WHERE via = ?"
         await self._database.run(lambda connection: connection.execute(query, (via,)))
 
     async def may_be_kept(self, message: OwnerMessage) -> bool:
-        """Whether anything may be kept of a message: not if a memory was forgotten since it came."""
+        """Return whether anything of a message may be kept: not if a memory was forgotten since it came."""
         return message.received_at > await self._database.run(lambda rows: store.kept_after(rows, OWNER_SESSION))
 
     async def put_in_session(self, message: OwnerMessage) -> OwnerMessage:
-        """Add the message to the conversation that goes on, once; a second call changes nothing."""
+        """Add the message to the current conversation, once; a second call changes nothing."""
         earlier = message.session_id
         is_over = not earlier or await self._database.run(lambda connection: store.is_over(connection, earlier))
         if not is_over and await self._was_said_last(message):
@@ -103,13 +103,13 @@ class OwnerInbox:
         return replace(message, session_id=await self._sessions.add(session.id, said, note, did=""))
 
     async def _was_said_last(self, message: OwnerMessage) -> bool:
-        """Whether nothing was said to the SOUL since, by another way than this message came."""
+        """Return whether the message is the owner's last; a message of the terminal always counts as that."""
         said = [row for row in await self._sessions.rows(message.session_id) if row.role == "user" and not row.is_note]
         words = [block.text for block in blocks(said[-1].message) if isinstance(block, Text)] if said else []
         return not message.via or words == [message.text]
 
     async def answer_in_session(self, message: OwnerMessage) -> str | None:
-        """The answer that was kept before a crash kept it from being shown; None if there is none."""
+        """Return the answer that was stored before a crash prevented its display; None if there is none."""
         rows = await self._sessions.rows(message.session_id)
         if not rows or rows[-1].role != "assistant":
             return None
@@ -120,7 +120,7 @@ class OwnerInbox:
 
 
 def insert(connection: sqlite3.Connection, text: str, received_at: str, via: str = "") -> OwnerMessage:
-    """Keep a message that holds no secret; one with the same `via` is kept once."""
+    """Store a message without secrets; one with a known `via` is stored once."""
     if via and (earlier := _first(connection, "via = ?", via)):
         return earlier
     query = "INSERT INTO owner_messages (text, received_at, via) VALUES (?, ?, ?) RETURNING id"
@@ -135,7 +135,7 @@ def waiting(connection: sqlite3.Connection) -> list[OwnerMessage]:
 
 
 def count(connection: sqlite3.Connection) -> int:
-    """How many messages of the owner in the terminal wait for an answer."""
+    """Return how many messages of the owner in the terminal wait for an answer."""
     return int(connection.execute("SELECT count(*) FROM owner_messages WHERE via = ''").fetchone()[0])
 
 

@@ -1,7 +1,7 @@
-"""What conversations hold of a person. Each function is one step of a transaction that its caller opened.
+"""The parts of conversations that belong to a person. Each function is one step of a caller's transaction.
 
-Each message is tied to the account whose words it holds or answers, a summary to all of whom it tells. Of the owner's
-own talks, and of those in a room, nothing is anybody's but the owner's. The connection must know the person
+Each message is tied to the account whose words it holds or answers, a summary to all accounts that it tells about.
+Talks with the owner and in a room belong to nobody but the owner. The connection must know the person
 (`modules/runtime/database/functions.py`).
 """
 
@@ -19,7 +19,7 @@ _THEIRS = "(instr(dids, :did) AND is_in(dids))"
 
 
 def sessions_of(connection: sqlite3.Connection, did: str) -> frozenset[str]:
-    """Return the keys of the conversations and archives in which an account took part, or whose thread it began."""
+    """Return the keys of the conversations and archives in which an account took part, or whose thread it started."""
     rows = connection.execute(
         f"SELECT key FROM sessions WHERE id IN (SELECT session_id FROM session_messages WHERE {_THEIRS})"  # noqa: S608 - a constant
         f" OR holds_did(key) UNION SELECT session_key FROM archives WHERE {_THEIRS} OR holds_did(session_key)",
@@ -29,7 +29,7 @@ def sessions_of(connection: sqlite3.Connection, did: str) -> frozenset[str]:
 
 
 def archives_of(connection: sqlite3.Connection, did: str, owner: str) -> dict[str, bool]:
-    """Return the keys of the archives that hold an account's words, and those of `owner` sessions, marked with True."""
+    """Return the keys of the archives with an account's words, and of those of `owner` sessions, marked True."""
     query = f"""SELECT key, substr(replace(session_key, 'former-', ''), 1, length(:owner)) = :owner AS is_owners
         FROM archives WHERE {_THEIRS} OR holds_did(session_key) OR is_owners ORDER BY key"""  # noqa: S608 - a constant
     return {str(row["key"]): bool(row["is_owners"]) for row in connection.execute(query, {"did": did, "owner": owner})}
@@ -42,7 +42,7 @@ def media_of(connection: sqlite3.Connection, did: str) -> list[str]:
 
 
 def pictures_in(fields: object) -> Iterator[str]:
-    """Return the keys of the pictures in a message as it is kept."""
+    """Return the keys of the pictures in a message as it is stored."""
     blocks = fields.get("content") if isinstance(fields, dict) else None
     for block in blocks if isinstance(blocks, list) else ():
         if isinstance(block, dict) and isinstance(block.get("r2Key"), str):
@@ -52,7 +52,7 @@ def pictures_in(fields: object) -> Iterator[str]:
 def kept_lines(text: str, trace: Trace, *, is_owner: bool = False) -> tuple[str, list[str]]:
     """Return the lines of an archive that are not the person's, and the keys of the pictures in those that are.
 
-    A line that cannot be read is theirs where it holds the DID. In an archive of the owner's, the owner's words stay.
+    An unreadable line is theirs if it holds the DID. In an archive of the owner, the owner's words stay.
     """
     kept: list[str] = []
     media: list[str] = []
@@ -67,7 +67,7 @@ def kept_lines(text: str, trace: Trace, *, is_owner: bool = False) -> tuple[str,
 
 
 def change_owner_of_talks(connection: sqlite3.Connection, now: str, before: str) -> None:
-    """Set aside the talks of the owner `before`, and what waits for an answer there; bring back those of `now`."""
+    """Set aside the talks and unanswered messages of the owner `before`, and restore those of `now`."""
     for table, column in (("sessions", "key"), ("archives", "session_key")):
         change_owner(connection, table, column, before, now)
     connection.execute("UPDATE owner_messages SET via = ? || id WHERE via = ''", (f"{FORMER_PREFIX}{before}:",))
@@ -76,7 +76,7 @@ def change_owner_of_talks(connection: sqlite3.Connection, now: str, before: str)
 
 
 def drop_turns(connection: sqlite3.Connection, did: str) -> int:
-    """Delete what an account said and was answered from the conversations that go on; return how many messages went."""
+    """Delete what an account said and the answers to it from current conversations; return the number of messages."""
     query = f"DELETE FROM session_messages WHERE {_THEIRS}"  # noqa: S608 - a constant
     return connection.execute(query, {"did": did}).rowcount
 
@@ -101,7 +101,7 @@ SESSIONS_OF_PEOPLE = PersonalRows(
                 AND id NOT IN (SELECT session_id FROM session_messages)""",
             redacts={"key": "without_did(key)"},
         ),
-        # NOTE(self): what was noted beside an archive tells of all who were in it.
+        # NOTE(self): the notes beside an archive tell about all who were in it.
         PersonalTable(
             name="archives",
             theirs="dids = :did",
@@ -123,7 +123,7 @@ SESSIONS_OF_PEOPLE = PersonalRows(
             named="SELECT 'message ' || id || ' of yours' FROM owner_messages WHERE named(text) ORDER BY id",
         ),
     ),
-    # NOTE(self): what was kept of a talk with the owner is tied to nobody, and goes where it holds their DID.
+    # NOTE(self): what was kept of a talk with the owner is tied to nobody, and is deleted if it holds the person's DID.
     before=(
         """UPDATE archives SET distilled = json_patch(distilled, '{"summary":"","message":"","memories":[]}')
             WHERE json_valid(distilled) AND holds_did(distilled)""",
@@ -133,4 +133,4 @@ SESSIONS_OF_PEOPLE = PersonalRows(
         "UPDATE archives SET distilled = without_copies(distilled)",
     ),
 )
-"""The messages of conversations that are a person's, and the archives that hold such."""
+"""The messages of conversations that belong to a person, and the archives that hold them."""

@@ -1,4 +1,4 @@
-"""Conversations, kept message by message: what has been added is on the disk before anybody answers it."""
+"""Conversations, stored message by message: a message is on the disk before it is answered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from modules.services.sessions.types import MessageRow, Session, blocks, parts, 
 
 
 class Sessions:
-    """The conversations of one SOUL. `estimate` says how many tokens a text takes."""
+    """The conversations of one SOUL. `estimate` returns the number of tokens of a text."""
 
     def __init__(self, database: Database, clock: Clock, redactor: Redactor, estimate: Callable[[str], int]) -> None:
         self._database = database
@@ -25,7 +25,7 @@ class Sessions:
         self._estimate = estimate
 
     async def open(self, key: str) -> Session:
-        """The conversation that goes on under `key`, or a new one."""
+        """Return the current conversation under `key`, or begin one."""
         now = self._clock.now()
         return await self._database.run(
             lambda connection: store.going_on(connection, key) or store.begin(connection, key, now)
@@ -40,17 +40,17 @@ class Sessions:
         did: str | None = None,
         is_note: bool = False,
     ) -> str:
-        """Keep what was said, all of it or nothing; a round's calls and their results belong into one call of this.
+        """Store messages, all or none; a round's calls and their results belong into one call of this.
 
         Args:
             session_id: the conversation.
             said: messages, each with its provenance.
             within: runs in the same transaction, with the id that is returned.
-            did: the account whose words they are or answer; None for that of what was said before them.
-            is_note: whether they are words of the program, and nobody's.
+            did: the account whose words they are or answer; None for that of the messages before them.
+            is_note: whether they are words of the program.
 
         Returns:
-            The id of the session it is in: where this one has ended meanwhile, the one that goes on under its key.
+            The id of the session that holds them: if this one has ended meanwhile, the current one under its key.
 
         Raises:
             LookupError: there is no such session.
@@ -75,10 +75,10 @@ class Sessions:
     async def add_once(
         self, key: str, said: Message, provenance: Provenance, *, did: str = "", is_note: bool = False
     ) -> str:
-        """Keep what somebody said in the conversation under `key`, unless its words were kept last: a second try.
+        """Store a message under `key`, unless the same words were the last message: then this is a second try.
 
-        `did` is the account whose words they are; "" for the owner's, and for what was said in a room. `is_note` says
-        that they are words of the program.
+        `did` is the account whose words they are; "" for the owner's, and for what was said in a room. `is_note` marks
+        words of the program.
 
         Returns:
             The id of that session.
@@ -91,31 +91,31 @@ class Sessions:
         return await self.add(session.id, [(said, provenance)], did=did, is_note=is_note)
 
     async def rows(self, session_id: str) -> list[MessageRow]:
-        """What is kept of a conversation, oldest first."""
+        """Return the stored messages of a conversation, oldest first."""
         return await self._database.run(lambda connection: store.rows(connection, session_id))
 
     async def provenance(self, session_id: str) -> Provenance:
-        """Whose words are the least trusted of what is kept; the owner's, while nothing is."""
+        """Return the provenance of the least trusted words in a conversation; the owner's while it is empty."""
         return await self._database.run(lambda connection: store.least_trusted(connection, session_id))
 
     async def count(self, session_id: str, usage: Usage) -> None:
-        """Add what a call of the model took."""
+        """Add the tokens of a model call."""
         await self._database.run(lambda connection: store.count(connection, session_id, usage))
 
     async def owner_words(self, session_key: str) -> list[str]:
-        """What the owner has said in the conversation that goes on, message by message, oldest first."""
+        """Return the owner's messages in the current conversation, oldest first."""
         said = await self._database.run(lambda connection: store.words_of_owner(connection, session_key))
         return ["\n".join(block.text for block in blocks(message) if isinstance(block, Text)) for message in said]
 
     async def idle(self, before: datetime) -> list[Session]:
-        """Conversations that go on and in which nothing was said since `before`, the quietest first.
+        """Return current conversations in which nothing was said since `before`, the longest idle first.
 
         A conversation in which the owner waits for an answer is never idle.
         """
         return await self._database.run(lambda connection: store.idle(connection, before))
 
     def summary_row(self, text: str, provenance: Provenance, dids: str = "") -> store.NewMessageRow:
-        """The row that takes the place of those that were condensed to `text`."""
+        """Return the row that replaces the rows that were condensed to `text`."""
         message = redacted(Message("user", text), self._redactor)
         fields = {**to_fields("user", message), store.SUMMARY: True}
         return store.NewMessageRow("user", fields, tokens_of(message, self._estimate), provenance, dids)
@@ -131,5 +131,5 @@ class Sessions:
 
 
 def _words(message: Message) -> str:
-    """What it begins with, pictures aside."""
+    """Return the first text of a message."""
     return next((block.text for block in blocks(message) if isinstance(block, Text)), "")

@@ -17,38 +17,38 @@ from modules.runtime.llm.dialect import Message, Usage
 from modules.services.sessions.types import Fields, MessageRow, Role, Session, dump, from_fields
 
 SUMMARY = "summary"
-"""The field that tells a summary of ours from what somebody said."""
+"""The field that marks a summary of ours."""
 
 NOTE = "note"
-"""The field that tells other words of the program from what somebody said."""
+"""The field that marks other words of the program."""
 
 _UNKEPT = "unkept_until"
 _SESSION = "id, key, created_at, last_active_at"
 
 
 class NewMessageRow(NamedTuple):
-    """A part of a message, ready to be written."""
+    """A part of a message that is to be written."""
 
     role: Role
     fields: Fields
     tokens: int
     provenance: Provenance
     dids: str | None = None
-    """The accounts whose words it rests on; None for those of what was said before it."""
+    """The accounts whose words it rests on, separated by spaces; None for those of the message before it."""
 
 
 def going_on(connection: sqlite3.Connection, key: str) -> Session | None:
-    """The conversation under `key`, if there is one."""
+    """Return the current conversation under `key`, or None."""
     return _session(connection, "key = ? AND ended_at IS NULL", key)
 
 
 def find(connection: sqlite3.Connection, session_id: str) -> Session | None:
-    """A conversation, whether it goes on or has ended."""
+    """Return a conversation, current or ended, or None."""
     return _session(connection, "id = ?", session_id)
 
 
 def begin(connection: sqlite3.Connection, key: str, now: datetime) -> Session:
-    """A new conversation under `key`; its id tells when it began and is unlike every other."""
+    """Begin a conversation under `key`; its id is unique and holds the time of its beginning."""
     mark = hashlib.sha256(key.encode(errors="backslashreplace")).hexdigest()[:12]
     moment = now
     while find(connection, session_id := f"{moment:%Y%m%dT%H%M%S}{moment.microsecond // 1000:03d}-{mark}"):
@@ -62,7 +62,7 @@ def begin(connection: sqlite3.Connection, key: str, now: datetime) -> Session:
 
 
 def append(connection: sqlite3.Connection, session_id: str, rows: Iterable[NewMessageRow], now: datetime) -> None:
-    """Write `rows` behind those that are there; a number that was once given is not given again."""
+    """Append `rows`; a number that was used before is not used again."""
     last = connection.execute(
         "SELECT max(coalesce((SELECT max(seq) FROM session_messages WHERE session_id = :id), 0),"
         " coalesce((SELECT max(last_seq) FROM archives WHERE session_id = :id), 0))",
@@ -79,7 +79,7 @@ def append(connection: sqlite3.Connection, session_id: str, rows: Iterable[NewMe
 
 
 def insert(connection: sqlite3.Connection, session_id: str, seq: int, row: NewMessageRow, created_at: str) -> None:
-    """Write one row at its place."""
+    """Write one row with the number `seq`."""
     connection.execute(
         "INSERT INTO session_messages VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (session_id, seq, row.role, dump(row.fields), row.tokens, int(row.provenance), created_at, row.dids or ""),
@@ -87,7 +87,7 @@ def insert(connection: sqlite3.Connection, session_id: str, seq: int, row: NewMe
 
 
 def rows(connection: sqlite3.Connection, session_id: str, *, until: int | None = None) -> list[MessageRow]:
-    """What is kept, oldest first; up to the row `until`."""
+    """Return the stored messages, oldest first, up to the row `until`."""
     query = "SELECT * FROM session_messages WHERE session_id = ? AND (? IS NULL OR seq <= ?) ORDER BY seq"
     return [
         MessageRow(
@@ -106,12 +106,12 @@ def rows(connection: sqlite3.Connection, session_id: str, *, until: int | None =
 
 
 def remove(connection: sqlite3.Connection, session_id: str, until: int) -> None:
-    """Forget the rows up to `until`."""
+    """Delete the rows up to `until`."""
     connection.execute("DELETE FROM session_messages WHERE session_id = ? AND seq <= ?", (session_id, until))
 
 
 def least_trusted(connection: sqlite3.Connection, session_id: str) -> Provenance:
-    """Whose words are the least trusted of what is kept; the owner's, while nothing is."""
+    """Return the provenance of the least trusted stored words; the owner's if there are none."""
     query = "SELECT min(provenance) FROM session_messages WHERE session_id = ?"
     least = connection.execute(query, (session_id,)).fetchone()[0]
     return Provenance.OWNER if least is None else Provenance(least)
@@ -123,13 +123,13 @@ def end(connection: sqlite3.Connection, session_id: str, now: datetime) -> None:
 
 
 def goes_on(connection: sqlite3.Connection, key: str) -> bool:
-    """Whether a conversation with this key has not ended."""
+    """Return whether a conversation with this key is current."""
     query = "SELECT 1 FROM sessions WHERE key = ? AND ended_at IS NULL"
     return connection.execute(query, (key,)).fetchone() is not None
 
 
 def leave_unkept(connection: sqlite3.Connection) -> None:
-    """Have nothing kept of what was said so far in the owner's talk: it may tell what they had forgotten."""
+    """Keep nothing of what was said so far in the owner's talk, as it may contain what the owner had forgotten."""
     newest = connection.execute("SELECT max(created_at) FROM session_messages").fetchone()[0]
     marks.put(connection, {_UNKEPT: newest or ""})
     query = "UPDATE archives SET distilled = json_patch(distilled, ?) WHERE session_key GLOB ?"
@@ -137,24 +137,24 @@ def leave_unkept(connection: sqlite3.Connection) -> None:
 
 
 def kept_after(connection: sqlite3.Connection, session_key: str) -> str:
-    """The moment after which what is said under `session_key` may be kept; "" where all of it may."""
+    """Return the time after which messages under `session_key` may be kept; "" if all may."""
     return marks.get(connection, _UNKEPT) if is_main(session_key) else ""
 
 
 def is_cut(connection: sqlite3.Connection, session_id: str) -> bool:
-    """Whether nothing is kept of the beginning of a conversation."""
+    """Return whether nothing is kept of the beginning of a conversation."""
     session = find(connection, session_id)
     return session is not None and session.created_at <= kept_after(connection, session.key)
 
 
 def is_over(connection: sqlite3.Connection, session_id: str) -> bool:
-    """Whether the conversation has ended, or never was."""
+    """Return whether the conversation has ended or never existed."""
     query = "SELECT 1 FROM sessions WHERE id = ? AND ended_at IS NULL"
     return connection.execute(query, (session_id,)).fetchone() is None
 
 
 def count(connection: sqlite3.Connection, session_id: str, usage: Usage) -> None:
-    """Add what a call of the model took."""
+    """Add the tokens of a model call."""
     connection.execute(
         "UPDATE sessions SET input_tokens = input_tokens + ?, output_tokens = output_tokens + ? WHERE id = ?",
         (usage.input_tokens, usage.output_tokens, session_id),
@@ -162,14 +162,14 @@ def count(connection: sqlite3.Connection, session_id: str, usage: Usage) -> None
 
 
 def tokens(connection: sqlite3.Connection, session_id: str) -> tuple[int, int]:
-    """Input and output tokens that were counted."""
+    """Return the counted input and output tokens."""
     query = "SELECT input_tokens, output_tokens FROM sessions WHERE id = ?"
     counted = connection.execute(query, (session_id,)).fetchone()
     return counted["input_tokens"], counted["output_tokens"]
 
 
 def idle(connection: sqlite3.Connection, before: datetime) -> list[Session]:
-    """Conversations that go on and in which nothing was said since `before`, the quietest first.
+    """Return current conversations in which nothing was said since `before`, the longest idle first.
 
     A conversation in which the owner waits for an answer is never idle.
     """
@@ -181,7 +181,7 @@ def idle(connection: sqlite3.Connection, before: datetime) -> list[Session]:
 
 
 def summary(connection: sqlite3.Connection, session_id: str) -> str:
-    """The summary that stands at the beginning; "" if there is none."""
+    """Return the summary at the beginning of a conversation; "" if there is none."""
     query = "SELECT content FROM session_messages WHERE session_id = ? ORDER BY seq LIMIT 1"
     first = connection.execute(query, (session_id,)).fetchone()
     fields = json.loads(first["content"]) if first else {}
@@ -189,7 +189,7 @@ def summary(connection: sqlite3.Connection, session_id: str) -> str:
 
 
 def words_of_owner(connection: sqlite3.Connection, session_key: str) -> list[Message]:
-    """The owner's own messages in the conversation that goes on: no answers of tools, and no words of the program."""
+    """Return the owner's own messages in the current conversation, without tool answers and words of the program."""
     query = """
         SELECT * FROM session_messages WHERE role = 'user' AND provenance = ? AND session_id =
             (SELECT id FROM sessions WHERE key = ? AND ended_at IS NULL) ORDER BY seq

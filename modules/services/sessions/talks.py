@@ -1,4 +1,4 @@
-"""Lists and reads conversations in pages, those that go on and those that were archived.
+"""Lists and reads conversations in pages, both current and archived ones.
 
 Each function reads within the caller's transaction.
 """
@@ -35,13 +35,13 @@ class KeptTalk:
     """One stretch of a conversation.
 
     Attributes:
-        session_id: of which conversation.
-        session_key: with whom.
-        state: it goes on, lies in the store, or waits to be taken there.
-        at: when something was said last, or when it was archived; ISO-8601 UTC.
-        messages: how many.
-        tokens: what models took for the whole conversation so far; None for a part of it.
-        archive: None for what goes on.
+        session_id: its conversation.
+        session_key: the key of that conversation.
+        state: it goes on, is in the store, or waits to be stored.
+        at: the time of the last message or of the archiving, ISO-8601 UTC.
+        messages: the number of messages.
+        tokens: the tokens that models used for the whole conversation so far; None for a part of it.
+        archive: None for a stretch that goes on.
 
     """
 
@@ -55,20 +55,20 @@ class KeptTalk:
 
     @property
     def part(self) -> int | None:
-        """Its number, if it is a part of a conversation that went on after it."""
+        """Its number, if the conversation went on after it; otherwise None."""
         return self.archive.part if self.archive else None
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A talk, and what was said in it; None where that lies in the store."""
+    """A talk and its lines; None if they are in the store."""
 
     talk: KeptTalk
     lines: tuple[ArchivedLine, ...] | None
 
 
 def listed(connection: sqlite3.Connection, limit: int) -> list[KeptTalk]:
-    """The newest stretches, newest first."""
+    """Return the newest stretches, newest first."""
     found = [
         KeptTalk(row["id"], row["key"], "goes on", row["last_active_at"], row["messages"], _sum(connection, row["id"]))
         for row in connection.execute(_GOES_ON, (limit,)).fetchall()
@@ -80,10 +80,10 @@ def listed(connection: sqlite3.Connection, limit: int) -> list[KeptTalk]:
 
 
 def find(connection: sqlite3.Connection, given: str) -> Session:
-    """The conversation that is meant by its id, or by the first characters of it.
+    """Return the conversation with this id, or with an id that begins with it.
 
     Raises:
-        SoulError: none is, or more than one.
+        SoulError: there is none, or more than one.
 
     """
     meant = [row[0] for row in connection.execute(_NAMED, {"given": given})] if given else []
@@ -96,7 +96,7 @@ def find(connection: sqlite3.Connection, given: str) -> Session:
 
 
 def stretches(connection: sqlite3.Connection, session: Session) -> list[Stretch]:
-    """All of one conversation, in the order of what was said."""
+    """Return all stretches of one conversation, in the order of its messages."""
     rows = store.rows(connection, session.id)
     waiting = {archive.key for archive in archives.prepared(connection)}
     found = []

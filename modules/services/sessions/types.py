@@ -1,6 +1,6 @@
-"""A conversation as it is kept: its messages as rows, as a page for a model, and as the bytes of an archive.
+"""A conversation in its three forms: rows, a transcript for a model, and the bytes of an archive.
 
-A message has the same JSON as a row and as a line of an archive; the same rows give the same bytes.
+A message has the same JSON in a row and in a line of an archive; the same rows give the same bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Role = Literal["user", "assistant", "toolResult"]
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One conversation that is going on. Times are ISO-8601 UTC."""
+    """A conversation. Times are ISO-8601 UTC."""
 
     id: str
     key: str
@@ -34,10 +34,10 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class MessageRow:
-    """One message as it is kept: `message` is what the model saw, `tokens` an estimate, `provenance` whose words.
+    """One stored message: `message` is what the model saw, `tokens` an estimate, `provenance` whose words it holds.
 
-    `is_note` tells words of the program, such as a summary of ours, from what somebody said.
-    `dids` are the accounts whose words it rests on, with spaces between: with them it goes when they are forgotten.
+    `is_note` marks words of the program, such as a summary of ours.
+    `dids` are the accounts whose words it rests on, separated by spaces; it is deleted when they are forgotten.
     """
 
     session_id: str
@@ -53,12 +53,12 @@ class MessageRow:
 
 Fields = dict[str, Any]
 
-_PICTURE_TOKENS = 1600  # of the usual services the dearest, for 1024 by 1024 pixels
+_PICTURE_TOKENS = 1600  # the most of the usual services, for 1024 by 1024 pixels
 _MESSAGE_TOKENS = 4
 
 
 def parts(message: Message) -> list[tuple[Role, Message]]:
-    """`message` as rows hold it: tool answers first, one a row, then its own words."""
+    """Return `message` as rows hold it: tool answers first, one per row, then its own words."""
     if message.role == "assistant":
         return [("assistant", message)]
     if isinstance(message.content, str):
@@ -75,7 +75,7 @@ def blocks(message: Message) -> tuple[Block, ...]:
 
 
 def to_fields(role: Role, message: Message) -> Fields:
-    """The JSON of one part. Raises `ValueError` for a tool answer that is not alone."""
+    """Return the JSON of one part. Raises `ValueError` for a tool answer that is not alone."""
     if role == "toolResult":
         match message.content:
             case (ToolAnswer(call_id, name, content, is_error),):
@@ -87,7 +87,7 @@ def to_fields(role: Role, message: Message) -> Fields:
 
 
 def from_fields(role: Role, fields: Mapping[str, Any]) -> Message:
-    """The inverse of `to_fields`. Raises `ValueError` for what it would never have written."""
+    """Return the message of such JSON. Raises `ValueError` for what `to_fields` would never have written."""
     try:
         if role == "toolResult":
             answer = ToolAnswer(fields["toolCallId"], fields["toolName"], fields["content"], bool(fields["isError"]))
@@ -101,7 +101,7 @@ def from_fields(role: Role, fields: Mapping[str, Any]) -> Message:
 
 
 def redacted(message: Message, redactor: Redactor) -> Message:
-    """`message` without secrets; ids, names and keys stay, or a call would lose its answer."""
+    """Return `message` without secrets; ids, names and keys stay, as a call would otherwise lose its answer."""
     if isinstance(message.content, str):
         return replace(message, content=redactor.text(message.content))
     return replace(message, content=tuple(_redacted(block, redactor) for block in message.content))
@@ -115,7 +115,7 @@ def tokens_of(message: Message, estimate: Callable[[str], int]) -> int:
 
 
 def words_of(block: Block) -> str:
-    """What can be read in a block."""
+    """Return the readable text of a block."""
     match block:
         case Text(text):
             return text
@@ -128,7 +128,7 @@ def words_of(block: Block) -> str:
 
 
 def dump(value: object) -> str:
-    """JSON on one line; half a surrogate pair, which has no UTF-8, stays an escape and comes back the same."""
+    """Return JSON on one line; half a surrogate pair, which UTF-8 cannot encode, stays a reversible escape."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "backslashreplace").decode()
 
@@ -185,7 +185,7 @@ _TOOL_CHARS = 300
 
 
 def transcript(rows: Iterable[MessageRow], estimate: Callable[[str], int], most_tokens: int) -> str:
-    """Line by line who said what; where it is too long, the oldest lines but the first are left out."""
+    """Return who said what, line by line; if that is too long, the oldest lines except the first are left out."""
     first, *lines = [line for row in rows for line in _lines(row)] or [""]
     room = most_tokens - estimate(first)
     kept: list[str] = []
@@ -199,7 +199,7 @@ def transcript(rows: Iterable[MessageRow], estimate: Callable[[str], int], most_
 
 
 def said_lines(rows: Iterable[MessageRow]) -> tuple[SaidLine, ...]:
-    """What people and the SOUL said, without what tools were asked and answered."""
+    """Return what people and the SOUL said, without tool calls and answers."""
     said = (row for row in rows if not row.is_note)
     spoken = (
         (row, " ".join(words_of(one).split())) for row in said for one in blocks(row.message) if not _is_tool(one)
@@ -252,13 +252,13 @@ class ArchivedLine:
 
 
 def pack(rows: Iterable[MessageRow]) -> bytes:
-    """The archive of `rows`."""
+    """Return the bytes of the archive of `rows`."""
     lines = "".join(f"{dump(_fields(row))}\n" for row in rows)
     return gzip.compress(lines.encode(), mtime=0)
 
 
 def unpack(data: bytes) -> list[ArchivedLine]:
-    """The lines of an archive. Raises `ValueError` if it is damaged."""
+    """Return the lines of an archive. Raises `ValueError` if it is damaged."""
     try:
         text = gzip.decompress(data).decode()
     except (OSError, EOFError, zlib.error) as error:
@@ -269,7 +269,7 @@ def unpack(data: bytes) -> list[ArchivedLine]:
 
 
 def epoch_ms(moment: str) -> int:
-    """Milliseconds since 1970 of an ISO-8601 time."""
+    """Return an ISO-8601 time in milliseconds since 1970."""
     return round(parse_iso(moment).timestamp() * _SECOND_MS)
 
 

@@ -1,1 +1,1 @@
-"""The words for a model: the skills of the program and those that the owner adds."""
+"""The texts for the model: the skills of the program and those that the owner adds."""

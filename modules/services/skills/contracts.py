@@ -1,7 +1,7 @@
-"""The contract of each skill: what a page must hold, and the variables that each part of it may use.
+"""The contract of each skill: the sections that a page must have, and the variables that each may use.
 
-It is derived from the pages as they ship and kept beside them in `contracts.json`, so that a page that was changed or
-damaged later is found at start. After a change of the pages that ship, run
+It is derived from the shipped pages and stored beside them in `contracts.json`, so that a page that was changed or
+damaged later is found at start. After a change of the shipped pages, run
 `python -m modules.services.skills.contracts skills`.
 """
 
@@ -17,9 +17,9 @@ from modules.services.skills.skills import CONTRACTS, Skills
 
 
 def derived(folder: Path) -> Mapping[str, Mapping[str, str]]:
-    """Return skill → section or `Section / Subsection` → its variables, as the pages in `folder` have them.
+    """Return skill → section or `Section / Subsection` → its variables, from the pages in `folder`.
 
-    A section with subsections is named by them, unless the front matter lists it under `open`.
+    A section with subsections is listed by them, unless the front matter lists it under `open`.
 
     Raises:
         SkillError: a page cannot be read.

@@ -1,6 +1,6 @@
-"""What may become a skill of the SOUL's own, and in which turns its page is read. Pure.
+"""Checks drafts of the SOUL's own skills, and names the turns in which their pages are read. Pure.
 
-A page is the SOUL's own text, approved by the owner: guidance below every rule. It gives no tool, right or limit, for
+A page is the SOUL's own text, approved by the owner: guidance below every rule. It gives no tool, right or limit, as
 none of these is read from a prompt.
 """
 
@@ -27,7 +27,7 @@ READ_IN: Mapping[str, frozenset[str]] = {
     "own-time": frozenset({"own-time"}),
     "reflection": frozenset({"reflection"}),
 }
-"""The turns that a page can name, each with the skills that are the task there."""
+"""The turns that a page can name, each with the skills that are its task."""
 
 NEEDS_YES = "a skill of the SOUL's own counts once its owner approved it"
 MOST_SKILLS, MOST_IN_TURN, MOST_WAITING = 12, 3, 3
@@ -43,7 +43,7 @@ _OFF = "off: true"
 
 @dataclass(frozen=True, slots=True)
 class SkillDraft:
-    """A skill that is proposed; `turns` are those in which its page is read, beside talks with the owner."""
+    """A proposed skill; `turns` are those in which its page is read, besides talks with the owner."""
 
     name: str
     purpose: str
@@ -52,14 +52,14 @@ class SkillDraft:
 
     @classmethod
     def of(cls, name: str, purpose: str, page: str, turns: Collection[str]) -> SkillDraft:
-        """Return one with no more white space than a reader sees."""
+        """Return a draft without superfluous white space."""
         lines = (line.rstrip() for line in _SPACES.sub("  ", page.replace("\r\n", "\n")).strip().split("\n"))
         text = _BLANK_LINES.sub("\n\n", "\n".join(lines))
         return cls(name.strip(), _SPACES.sub(" ", purpose).strip(), text, tuple(dict.fromkeys(turns)))
 
     @property
     def text(self) -> str:
-        """The file."""
+        """The content of the file."""
         turns = f"turns: [{', '.join(self.turns)}]\n" if self.turns else ""
         described = json.dumps(self.purpose, ensure_ascii=False)
         return f"---\nname: {self.name}\ndescription: {described}\n{turns}---\n\n{self.page}\n"
@@ -73,14 +73,14 @@ def objection(
     waiting: Collection[str],
     words: Mapping[str, Collection[str]],
 ) -> str:
-    """Return why a draft can be no skill, in one line; "" if it can.
+    """Return why a draft cannot become a skill, in one line; "" if it can.
 
     Args:
-        draft: what is proposed.
+        draft: the proposal.
         shipped: the names of the program's skills.
-        others: the skills of its own, by name, each with its turns.
-        waiting: the names of those of which a change waits.
-        words: the names of the tools of each kind of turn and of their fields; of the owner's talks under "".
+        others: the own skills, by name, each with its turns.
+        waiting: the names of skills with a waiting change.
+        words: the names of the tools and their fields in each kind of turn; those of the owner's talks under "".
 
     """
     room = _of_room(draft, others, waiting)
@@ -132,7 +132,7 @@ def _of_tools(draft: SkillDraft, words: Mapping[str, Collection[str]]) -> Iterat
 
 
 def is_off(front: Mapping[str, object]) -> bool:
-    """Return whether what stands in front of a page says that the owner switched the skill off."""
+    """Return whether the front matter says that the owner switched the skill off."""
     off = front.get("off")
     return isinstance(off, str) and off.lower() in {"true", "yes", "on"}
 

@@ -1,4 +1,4 @@
-"""Asks the model for one call of one tool, in the words of a skill. Keeps nothing."""
+"""Asks the model for one call of one tool, with the texts of a skill. Stores nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from modules.services.skills.skills import SYSTEM_SECTION, Skills
 
 @dataclass(frozen=True, slots=True)
 class ToolQuestion:
-    """Asks `gateway`; `system` and `described` name the sections of `skill` for the prompt and for the tool.
+    """Asks the model; `system` and `described` name the sections of `skill` for the prompt and for the tool.
 
     `schema` is the JSON Schema of the tool's arguments.
     """
@@ -30,7 +30,7 @@ class ToolQuestion:
     described: str = "Tool"
 
     async def ask(self, asked: str, facts: QuestionFacts, temperature: float | None = None) -> dict[str, Any]:
-        """Return the arguments of the call, or {} where the model makes none that can be read.
+        """Return the arguments of the call, or {} if the model makes no readable one.
 
         Raises:
             SoulError: as `LLMGateway.chat_with_tools`.

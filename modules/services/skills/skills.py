@@ -1,9 +1,9 @@
-"""Every word that the model is told, read once from `skills/<id>/SKILL.md` and checked against the pages that shipped.
+"""All texts for the model, read once from `skills/<id>/SKILL.md` and checked against the shipped contracts.
 
-A skill is a page of Markdown with YAML in front. Its `## ` headings are sections, its `### ` headings subsections, and
-`{{name}}` a variable. Values are put in once and never read as template text, so untrusted text gives no orders.
-Nothing is written; after a crash the files are simply read again. A SOUL's own skills, and those that all SOULs of a
-store share, stand beside the shipped ones.
+A skill is a page of Markdown with YAML front matter. Its `## ` headings are sections, its `### ` headings subsections,
+and `{{name}}` is a variable. Values are inserted once and never read as template text, so untrusted text cannot give
+orders. Nothing is written. A SOUL's own skills, and those that all SOULs of a store share, stand beside the shipped
+ones.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ Contracts = Mapping[str, Mapping[str, frozenset[str]]]
 
 FILE = "SKILL.md"
 CONTRACTS = "contracts.json"
-"""Beside the skills: the contract of each, derived from the page that ships (`contracts.py`)."""
+"""The file with the contract of each skill, derived from the shipped page (`contracts.py`)."""
 SYSTEM_SECTION = "System Prompt"
 PART = " / "
-"""Between a section and one of its subsections, in a contract."""
+"""The separator between a section and a subsection in a contract."""
 
 _REMEDY = "Restore the skills folder, or correct the file that is named."
 
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """One page: its text without frontmatter, and the sections in it.
+    """One page: its text without front matter, and its sections.
 
-    `open` names the sections whose subsections may be added, changed and left out, with the variables that they may
-    use.
+    `open` names the sections whose subsections may be added, changed and left out, with the variables that they
+    may use.
     """
 
     body: str
@@ -69,19 +69,19 @@ class Skills:
 
     @classmethod
     def load(cls, folder: Path, contracts: Contracts | None = None) -> Skills:
-        """Read every skill, and check it against `contracts`: skill → section → the variables that it may use.
+        """Read every skill and check it against `contracts`: skill → section → the variables that it may use.
 
-        `Section / Subsection` names a subsection. Without `contracts`, those that ship in `folder` apply.
+        `Section / Subsection` names a subsection. Without `contracts`, the shipped ones in `folder` apply.
 
         Raises:
-            SkillError: naming everything that is missing, blank, unreadable, or uses another variable.
+            SkillError: names everything that is missing, blank, unreadable, or uses another variable.
 
         """
         return cls(folder, _read_all(folder, _shipped(folder) if contracts is None else contracts))
 
     @property
     def names(self) -> frozenset[str]:
-        """All that are here."""
+        """The ids of all skills."""
         return frozenset(self._skills)
 
     def contract(self, skill_id: str) -> Mapping[str, frozenset[str]]:
@@ -97,7 +97,7 @@ class Skills:
         return _variables_in(self.section(skill_id, section))
 
     def section(self, skill_id: str, name: str) -> str:
-        """The text of a section, or of `Section / Subsection`, unfilled. Raises `SkillError` if there is none."""
+        """Return the unfilled text of a section, or of `Section / Subsection`. Raises `SkillError` if it is missing."""
         section, _, subsection = name.partition(PART)
         if subsection:
             return self.subsection(skill_id, section, subsection)
@@ -107,11 +107,11 @@ class Skills:
             raise SkillError(f"Skill {skill_id} lacks section {name!r}", remedy=_REMEDY) from None
 
     def subsections(self, skill_id: str, section: str) -> dict[str, str]:
-        """The subsections of a section by name, variables unfilled."""
+        """Return the subsections of a section by name, variables unfilled."""
         return parse_subsections(self.section(skill_id, section))
 
     def subsection(self, skill_id: str, section: str, name: str) -> str:
-        """The text of one subsection, variables unfilled. Raises `SkillError` if there is none."""
+        """Return the text of one subsection, variables unfilled. Raises `SkillError` if there is none."""
         try:
             return self.subsections(skill_id, section)[name]
         except KeyError:
@@ -120,7 +120,7 @@ class Skills:
     def render(
         self, skill_id: str, section: str | None = None, subsection: str | None = None, /, **variables: object
     ) -> str:
-        """The whole page, a section or a subsection with its variables filled in. Raises `SkillError`."""
+        """Return the whole page, a section or a subsection with its variables filled in. Raises `SkillError`."""
         if section is None:
             if skill_id not in self._skills:
                 raise SkillError(f"Skill {skill_id} is missing", remedy=_REMEDY)
@@ -131,7 +131,7 @@ class Skills:
 
 
 def parse_frontmatter(raw: str) -> tuple[dict[str, Any], str]:
-    """Split a page into `(frontmatter, body)`; scalars stay text. Raises `ValueError` if it is no YAML mapping."""
+    """Split a page into `(frontmatter, body)`; scalars stay text. Raises `ValueError` if it is not a YAML mapping."""
     lines = raw.lstrip("\ufeff").splitlines(keepends=True)
     if not lines or lines[0].rstrip() != "---":
         return {}, raw
@@ -148,7 +148,7 @@ def parse_frontmatter(raw: str) -> tuple[dict[str, Any], str]:
 
 
 def _unread(error: yaml.YAMLError, lines: Sequence[str]) -> str:
-    """Name the line of the frontmatter that cannot be read, and how to mend it."""
+    """Return a message that names the unreadable line of the front matter and how to correct it."""
     mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
     number = min(mark.line + 1, len(lines) - 1) if mark else 0
     name, colon, _ = lines[number].strip().partition(":")
@@ -158,17 +158,17 @@ def _unread(error: yaml.YAMLError, lines: Sequence[str]) -> str:
 
 
 def parse_sections(body: str, allowed: Collection[str] | None = None) -> dict[str, str]:
-    """Sections by heading, `## ` only and outside code fences; with `allowed`, only those headings divide."""
+    """Return sections by `## ` heading, outside code fences; with `allowed`, only those headings divide."""
     return dict(_split(body, 2, None if allowed is None else frozenset(allowed)))
 
 
 def parse_subsections(text: str) -> dict[str, str]:
-    """Subsections of a section by their `### ` heading."""
+    """Return the subsections of a section by their `### ` heading."""
     return dict(_split(text, 3, None))
 
 
 def interpolate(template: str, variables: Mapping[str, object]) -> str:
-    """`template` with its variables filled in, once. Raises `SkillError` for one that was not given."""
+    """Return `template` with its variables filled in once. Raises `SkillError` for a missing variable."""
     try:
         return _compiled(template).render(variables)
     except TemplateError as error:
@@ -177,7 +177,7 @@ def interpolate(template: str, variables: Mapping[str, object]) -> str:
 
 @lru_cache(maxsize=512)
 def _compiled(template: str) -> Template:
-    """Templates are pages of ours, few and always the same; to compile one takes longer than to fill it."""
+    """Return a compiled template; cached, as compiling takes longer than rendering and the pages are few."""
     return _environment().from_string(template)
 
 
@@ -286,11 +286,11 @@ Origin = Literal["own", "shared"]
 
 MAX_SKILL_BYTES = 64 * 1024
 MOST_READ = 200
-"""So many are read of each origin, the first by name."""
+"""The most skills that are read of each origin, the first by name."""
 
 _NAME = re.compile(SKILL_NAME)
 _LINE_CHARS = 240
-_MAX_FRONT_CHARS = 2048  # what reads it takes four times as long for twice as much
+_MAX_FRONT_CHARS = 2048  # parsing takes four times as long for twice as much
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,20 +310,20 @@ class SkillEntry:
 
 @dataclass(frozen=True, slots=True)
 class LocalPage:
-    """A skill beyond the shipped ones, and its text."""
+    """A skill that is not shipped, and its text."""
 
     entry: SkillEntry
     text: str
 
 
 class LocalSkills:
-    """Finds and loads them.
+    """Finds and loads skills that are not shipped.
 
     Args:
-        owner_files: has the SOUL's own, as `skills/{name}/SKILL.md`.
-        storage: has the shared ones, under the same names.
+        owner_files: holds the SOUL's own, as `skills/{name}/SKILL.md`.
+        storage: holds the shared ones, under the same names.
         shipped: the names that are taken.
-        warn: is called once for each trouble, as long as it lasts.
+        warn: is called once for each problem, as long as it lasts.
 
     """
 
@@ -338,7 +338,7 @@ class LocalSkills:
         self._seen: dict[str, tuple[str, LocalPage]] = {}
 
     async def listing(self) -> tuple[SkillEntry, ...]:
-        """All that can be loaded, by name."""
+        """Return all skills that can be loaded, by name."""
         own, shared = await asyncio.gather(self._own_names(), self._shared())
         pages = [page for page in await asyncio.gather(*map(self._own_page, own)) if page]
         pages += [page for page in shared if page]
@@ -348,19 +348,19 @@ class LocalSkills:
         return tuple(found[name] for name in sorted(found))
 
     async def own(self) -> list[SkillEntry]:
-        """The SOUL's own, by name, and those that its owner switched off."""
+        """Return the SOUL's own skills by name, including those that its owner switched off."""
         names = await self._own_names()
         return [page.entry for name in names if (page := await self._own_page(name, with_off=True))]
 
     async def load(self, name: str) -> str | None:
-        """The text of a skill, without what stands in front of it; None if there is none of that name."""
+        """Return the text of a skill without its front matter; None if there is none of that name."""
         if not self._possible(name):
             return None
         page = await self._own_page(name) or await self._shared_page(name)
         return page.text if page else None
 
     async def told(self, task: str) -> str:
-        """Return the pages of its own that are read in turns whose task is the skill `task`; "" for none."""
+        """Return the own pages that are read in turns whose task is the skill `task`; "" for none."""
         turn = next((turn for turn, tasks in READ_IN.items() if task in tasks), None)
         pages = await asyncio.gather(*map(self._own_page, await self._own_names() if turn else ()))
         there = [page for page in pages if page and turn in page.entry.turns]
@@ -394,7 +394,7 @@ class LocalSkills:
         return await asyncio.gather(*(self._unless_seen(name, info) for name, info in infos.items()))
 
     async def _unless_seen(self, name: str, info: ObjectInfo) -> LocalPage | None:
-        """The page, fetched anew only if the listing says that it is another one."""
+        """Return the page; it is fetched again only if the listing shows a change."""
         etag, page = self._seen.get(name, ("", None))
         if page and info.etag and info.etag == etag:
             return page
@@ -411,7 +411,7 @@ class LocalSkills:
         return self._page(f"shared {where}", name, found.data.data.decode(errors="replace"), "shared")
 
     def _names_in(self, paths: Collection[str], what: str) -> list[str]:
-        """The names of skills among `{name}/SKILL.md`, those left out that are taken, or too many."""
+        """Return the names of skills among `{name}/SKILL.md`, without taken names and those beyond the limit."""
         names = [path.removesuffix(f"/{SKILL_FILE}") for path in sorted(paths) if path.endswith(f"/{SKILL_FILE}")]
         for name in names:
             if name in self._shipped:
@@ -425,7 +425,7 @@ class LocalSkills:
         return bool(_NAME.fullmatch(name)) and name not in self._shipped
 
     def _page(self, where: str, name: str, text: str, origin: Origin, *, with_off: bool = False) -> LocalPage | None:
-        """The skill that a text is, or None after a warning."""
+        """Return the skill in a text, or None after a warning."""
         try:
             page = read_page(name, text, origin)
         except ValueError as error:
@@ -441,7 +441,7 @@ class LocalSkills:
 
 
 def read_page(name: str, text: str, origin: Origin) -> LocalPage:
-    """Return the skill of a file. Raises `ValueError` with what is wrong in it."""
+    """Return the skill in a file. Raises `ValueError` that says what is wrong."""
     if len(text.encode(errors="replace")) > MAX_SKILL_BYTES:
         raise ValueError(f"it is larger than {MAX_SKILL_BYTES // 1024} KiB")
     if text.startswith("---") and len(text.partition("\n---")[0]) > _MAX_FRONT_CHARS:
@@ -479,7 +479,7 @@ _QUOTES = str.maketrans({'"': "'", "<": "\u2039", ">": "\u203a"})
 
 
 class Framer:
-    """Frames untrusted text. Each framer draws its boundary, after the words that it frames were written."""
+    """Frames untrusted text. Each framer draws its boundary after the framed text was written."""
 
     def __init__(self, skills: Skills, rng: random.Random) -> None:
         self._template = skills.section("core", "Untrusted Text")
@@ -488,7 +488,7 @@ class Framer:
     def frame(self, kind: str, *, author: str, uri: str, text: str) -> str:
         """Return a block of kind `post`, `quoted`, `attached`, `links`, `conversation`, `message` or `reading`.
 
-        `author` and `uri` stand between quotes: what is in them can close neither the quotes nor the tag.
+        `author` and `uri` stand between quotes; they can close neither the quotes nor the tag.
         """
         who, where = (one_line(value, _ATTRIBUTE_LENGTH).translate(_QUOTES) for value in (author, uri))
         values = {"kind": kind, "boundary": self._boundary, "author": who, "uri": where, "text": clean(text)}
@@ -496,5 +496,5 @@ class Framer:
 
 
 def without_boundaries(text: str) -> str:
-    """Return `text` without the boundaries of its frames: each is drawn anew, and is no change."""
+    """Return `text` without the boundaries of its frames, which are drawn again each time and are no change."""
     return _BOUNDARY.sub("", text)

@@ -1,6 +1,6 @@
-"""Makes a pydantic model's JSON Schema plain enough for the grammars of small models. Pure.
+"""Simplifies a pydantic model's JSON Schema for the grammars of small models. Pure.
 
-Some servers turn the schema into a grammar, and fail, or drop it silently, on references, unions and clever patterns.
+Some servers turn the schema into a grammar, and fail on references, unions and complex patterns or drop it silently.
 Only what they all understand is sent; the executor validates the rest.
 """
 
@@ -61,14 +61,14 @@ def simple_schema(
 
 @cache
 def _schema_of(model: type[BaseModel]) -> Schema:
-    """As pydantic makes it, which takes longer than to make it plain; not to be changed."""
+    """Return the schema of pydantic; cached, as it is slow to make. Do not change it."""
     return model.model_json_schema()
 
 
 def _plain(schema: Schema, defs: dict[str, Schema]) -> Schema:
     if "$ref" in schema:
         target = defs[schema["$ref"].rsplit("/", 1)[-1]]
-        # NOTE(self): what a part of an input says of itself is a docstring; words for a model are in skills.
+        # NOTE(self): the description of a part of an input is a docstring; texts for a model are in skills.
         told = {key: value for key, value in target.items() if key != "description"}
         return _plain(told | {key: value for key, value in schema.items() if key != "$ref"}, defs)
     for word in ("anyOf", "oneOf", "allOf"):

@@ -1,4 +1,4 @@
-"""When a SOUL may sleep, and until when. Pure."""
+"""Decides whether a SOUL may sleep, and until when. Pure."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from common.constants import SECOND_MS
 from common.intervals import GITHUB_INTERVAL_MS, NOTIFICATIONS_INTERVAL_MS
 
 LEAST = timedelta(minutes=10)
-"""Lived time; a shorter sleep is not worth its start."""
+"""In lived time; a shorter sleep is not worth the restart."""
 _LOOKS_MS = {"bluesky": NOTIFICATIONS_INTERVAL_MS, "github": GITHUB_INTERVAL_MS, "room": NOTIFICATIONS_INTERVAL_MS}
 LOOKS_S = {service: interval_ms / SECOND_MS for service, interval_ms in _LOOKS_MS.items()}
-"""Lived seconds between two looks for one that sleeps: as often as it looks itself while it is awake."""
+"""Lived seconds between two looks of the watcher: as often as the SOUL itself looks while it is awake."""
 WORKSPACES = timedelta(hours=1)
-"""So long a SOUL leaves its workspaces alone: a claim lapses there, and a plan falls due, without anybody's act."""
+"""The time for which a SOUL leaves its workspaces alone: claims lapse and plans fall due there without any act."""
 LONGEST = timedelta(hours=20)
-"""Daily copies and the like wait no longer than for the next day."""
+"""Daily work such as copies waits no longer than until the next day."""
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitedNext:
-    """What one part of a SOUL waits for.
+    """The wait of one part of a SOUL.
 
     Attributes:
         awake: why it may not sleep; "" if it may.
@@ -38,9 +38,9 @@ class AwaitedNext:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Whether a SOUL may sleep: the `reasons` why not, none if it may, and when it wakes at the latest.
+    """The decision whether a SOUL may sleep: the `reasons` why not (empty if it may), and when it wakes at the latest.
 
-    `promised_at` is when something falls due for which somebody else waits.
+    `promised_at` is when something is due that somebody else waits for.
     """
 
     reasons: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""Falls asleep when nothing is due: lets the watcher look, looks itself a minute later, hands over, ends the process.
+"""Falls asleep when nothing is due: starts the watcher, looks itself a minute later, hands over, and ends the process.
 
-What cannot be read keeps it awake. What comes while it falls asleep is seen by the watcher, which noted how things
-stood before the last look. The minute is for what one server showed the watcher and another does not show yet.
+What cannot be read keeps it awake. What comes while it falls asleep is seen by the watcher, which stored the state
+before the last look. The minute is for data that one server showed the watcher and another does not show yet.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from modules.services.sleep.policy import LEAST, LONGEST, LOOKS_S, AwaitedNext, 
 
 _PUT_OFF = timedelta(hours=1)
 LifeEnd = Literal["ended", "asleep", "anew"]
-"""How a life goes on after its end: not by itself, when the watcher starts it, or at once."""
+"""The continuation of a life after its end: none by itself, a start by the watcher, or a start at once."""
 
 
 @dataclass(kw_only=True)
 class SleepLoop(Loop):
-    """Looks each minute whether the SOUL may sleep. `asleep` is set when the process is to end for it.
+    """Checks each minute whether the SOUL may sleep. `asleep` is set when the process is to end for it.
 
     Attributes:
-        parts: what each part of the SOUL waits for, by its name.
-        looks: returns the loops that read the world, ready to look at once; each runs once more before it sleeps, and
-            keeps it awake where it fails.
-        figures: returns how it stands, for the watcher.
-        put_off: has no thought of its own before a moment: the dollars of all SOULs that are watched over are used.
+        parts: what each part of the SOUL waits for, by name.
+        looks: returns the loops that read the network, ready to look at once; each runs once more before it
+            sleeps, and a failure keeps it awake.
+        figures: returns its figures, for the watcher.
+        put_off: stops its own thoughts until a time: the budget in dollars of all watched SOULs is used up.
         awaited: returns where else than on Bluesky something for it may come, as the fields of a `SleepNote`.
         runs: the scheduler.
 
@@ -65,7 +65,7 @@ class SleepLoop(Loop):
         return self.clock.real(float(MINUTE_MS))
 
     async def run(self) -> Outcome:
-        if not self._is_known_awake:  # whoever started it
+        if not self._is_known_awake:  # it is known to be awake once the watcher has released it
             self._is_known_awake = not isinstance(await self.watch.release(), Err)
         began, self._began = self._began, None
         rest = await self.rest()
@@ -108,7 +108,7 @@ class SleepLoop(Loop):
         return Outcome(ran=True, reason=f"falls asleep until {sleeps.wake_at}")
 
     async def end(self) -> LifeEnd:
-        """Return how to go on once all has stopped: it begins anew where something came that nobody would see."""
+        """Return how to continue after everything has stopped: `anew` if something came that nobody would see."""
         if not self.asleep.is_set():
             return "ended"
         if not (await self.rest()).reasons:

@@ -1,1 +1,1 @@
-"""The words of the SOUL for operational texts that the public reads: from `voice-phrases.json`, or a skill."""
+"""The SOUL's texts for operational messages in public: from `voice-phrases.json`, or from a skill."""

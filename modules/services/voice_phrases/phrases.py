@@ -1,6 +1,6 @@
-"""Which operational texts there are, what each must hold, and how one is filled in. Pure.
+"""The list of operational texts, what each must contain, and how it is filled in. Pure.
 
-A text is named by its group and its key with a dot between: `github.task_claim`. A placeholder stands in double braces.
+A text is named by its group and key with a dot between: `github.task_claim`. Placeholders stand in double braces.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _ADDRESS = re.compile(r"https?://|www\.", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class PhraseForm:
-    """What a text must be like.
+    """The requirements on a text.
 
     Attributes:
-        placeholders: those that it must hold; it may hold no others.
+        placeholders: the required ones; no others are allowed.
         most_chars: its greatest length, placeholders included.
-        tokens: words by which peers know the text for what it is, in any case.
-        required: whether a file without it is no file of phrases.
+        tokens: words by which peers recognise the text, in any case.
+        required: whether a file of phrases must have it.
 
     """
 
@@ -164,16 +164,16 @@ VOICED: tuple[tuple[str, ...], ...] = (
         "github.sentinel_question",
     ),
 )
-"""Those that a voice can change, a few at a time. Headings, lists of checks and where something comes from stay."""
+"""The texts whose wording follows the voice, in small groups. Headings, lists of checks and origins are fixed."""
 
 
 def interpolate(template: str, values: Mapping[str, object]) -> str:
-    """`template` with all placeholders filled in that have a value, in one pass: what was put in is not read again."""
+    """Return `template` with all placeholders filled that have a value, in one pass: values are not read again."""
     return _PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), template)
 
 
 def read_phrases(raw: object) -> dict[str, str]:
-    """The texts in the object of a file; what it holds beside them is left alone. Raises `ValueError` in words."""
+    """Return the texts in the object of a file; other fields are ignored. Raises `ValueError` in words."""
     if not isinstance(raw, Mapping) or raw.get("version") != VERSION:
         raise ValueError(f"it is no JSON object of version {VERSION}")
     given, found = dict(_flat(raw)), dict[str, str]()
@@ -186,13 +186,13 @@ def read_phrases(raw: object) -> dict[str, str]:
 
 
 def problem_of(key: str, text: object, *, names: Iterable[str] = ()) -> str:
-    """Why this cannot be the text named `key`, or ""; it may name none of the accounts `names`."""
+    """Return why this cannot be the text named `key`, or ""; it may name none of the accounts `names`."""
     problem = _problem(text, FORMS[key], names)
     return f"{key} {problem}" if problem else ""
 
 
 def as_object(phrases: Mapping[str, object]) -> dict[str, object]:
-    """The same as a file holds it, by group."""
+    """Return the texts grouped as a file holds them."""
     grouped: dict[str, object] = {"version": VERSION}
     for key, text in phrases.items():
         group, _, name = key.rpartition(".")

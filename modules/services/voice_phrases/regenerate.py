@@ -1,9 +1,9 @@
-"""The operational texts in the SOUL's own voice, worded anew when the part of SELF.md on its voice has changed.
+"""The operational texts in the SOUL's own voice, reworded when the part of SELF.md about its voice changes.
 
-That is a row of work of low importance, which takes one call of the model at a time: whatever the owner or anybody
-else wrote meanwhile comes first. The model is shown that part and the texts of the skill, and nothing that others
-wrote. What of its answers can be used replaces `voice-phrases.json` in one step; where nothing can, nothing changes.
-The file says which voice it was written for, so that each is asked about once, also after a restart.
+This is a row of work of low importance that makes one model call at a time, so everything that the owner or others
+wrote meanwhile comes first. The model is shown that part and the texts of the skill, and nothing that others wrote. The
+usable part of its answers replaces `voice-phrases.json` in one step; without any, nothing changes. The file says for
+which voice it was written, so that each voice is asked about once, even after a restart.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Phrase(Protocol):
 
 
 class VoicePhrases:
-    """Returns operational texts. A file that cannot be used is told of once for each of its versions."""
+    """Returns operational texts. An unusable file is reported once for each of its versions."""
 
     def __init__(self, path: Path, skills: Skills, journal: Journal) -> None:
         self._path = path
@@ -53,16 +53,16 @@ class VoicePhrases:
         self._own: Mapping[str, str] = {}
 
     def phrase(self, key: str, /, **values: object) -> str:
-        """Return the text named `key` with `values` in it. Raises `SkillError` if there is none of that name."""
+        """Return the text named `key` with `values` in it. Raises `SkillError` if there is no such text."""
         return interpolate(self.template(key), values)
 
     def template(self, key: str) -> str:
-        """Return the text named `key`, placeholders unfilled. Raises `SkillError` if there is none of that name."""
+        """Return the text named `key`, placeholders unfilled. Raises `SkillError` if there is no such text."""
         own = self._read().get(key)
         return own if own is not None else self.default(key)
 
     def default(self, key: str) -> str:
-        """Return the text of the skill, placeholders unfilled. Raises `SkillError` if there is none of that name."""
+        """Return the text of the skill, placeholders unfilled. Raises `SkillError` if there is no such text."""
         return self._skills.section(SKILL, f"{DEFAULTS}{PART}{key}")
 
     def _read(self) -> Mapping[str, str]:
@@ -88,12 +88,12 @@ class VoicePhrases:
 
 
 def load_phrases(path: Path) -> dict[str, str]:
-    """Return the texts of a file. Raises `ValueError` with what is wrong with it."""
+    """Return the texts of a file. Raises `ValueError` that says what is wrong with it."""
     return read_phrases(load_object(path))
 
 
 def load_object(path: Path) -> object:
-    """Return what a file holds. Raises `ValueError` where that is no JSON."""
+    """Return the content of a file. Raises `ValueError` if it is not JSON."""
     try:
         return json.loads(read_bounded(path, TEXT_MAX_BYTES).decode())
     except (OSError, ValueError, RecursionError) as error:
@@ -104,9 +104,9 @@ _TOKENS = 1_000
 _TEMPERATURE = 0.7
 _WRITTEN, _UNUSABLE = "written", "unusable"
 _LINES: dict[str, LineKind] = {_WRITTEN: "refl", _UNUSABLE: "warn"}
-"""What the owner is shown in the terminal, by what became of it."""
+"""The kind of line that the owner sees in the terminal, by outcome."""
 _RANK = 1_000
-"""After everything else that waits."""
+"""The rank after everything else that waits."""
 
 
 @dataclass(kw_only=True)
@@ -131,7 +131,7 @@ class VoiceWriter(Handler):
         return False
 
     async def keep_to_the_voice(self, _: SelfChanged) -> None:
-        """Let the texts be worded for the voice of now, unless they were, or cannot be."""
+        """Add a row that rewords the texts for the current voice, unless that was done or is impossible."""
         digest = self._digest()
         if not digest or digest == self._written_for():
             return
@@ -158,11 +158,11 @@ class VoiceWriter(Handler):
         return Disposition("done", _WRITTEN, f"for the voice in SELF.md{left}")
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
-        """Return what the journal says of it, without its reason."""
+        """Return the journal's summary, without the reason."""
         return "The texts that it writes on GitHub without asking the model are not reworded yet"
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Tell what became of it; it is no decision about anybody."""
+        """Record the outcome; it is not a decision about anybody."""
         is_written = disposition.code == _WRITTEN
         told = "are reworded" if is_written else "stay as they are"
         summary = f"The texts that it writes on GitHub without asking the model {told}"
@@ -170,12 +170,12 @@ class VoiceWriter(Handler):
         await self.journal.record(Entry("life", SKILL, summary, line=line, reason=disposition.reason))
 
     def _digest(self) -> str:
-        """Return what tells the voice of now from others; "" where SELF.md describes none."""
+        """Return the hash of the current voice; "" if SELF.md describes none."""
         voice = self.voice().strip()
         return hashlib.sha256(voice.encode(errors="replace")).hexdigest() if voice else ""
 
     async def _ask(self, voice: str, group: Sequence[str]) -> dict[str, object]:
-        """The texts of a group as the model puts them, by their names; few at a time, or a small model copies them."""
+        """Return the model's texts of a group, by name; groups are small, as a small model would copy longer lists."""
         given = {key: self.phrases.default(key) for key in group}
         shown = json.dumps(given, ensure_ascii=False, indent=1)
         about = QuestionFacts(SKILL, {key: (text,) for key, text in given.items()})
@@ -191,9 +191,9 @@ class VoiceWriter(Handler):
         return {key: text for key, text in _object_in(answer).items() if key in given}
 
     def _usable(self, answered: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:
-        """The texts for the file, and what is wrong with those that stay as the skill has them.
+        """Return the texts for the file, and the problems of those that stay as in the skill.
 
-        Raises `ValueError` where no new text can be used.
+        Raises `ValueError` if no new text can be used.
         """
         problems = {key: problem_of(key, text, names=self.names) for key, text in answered.items()}
         new = {
@@ -205,7 +205,7 @@ class VoiceWriter(Handler):
         return {key: new.get(key, self.phrases.default(key)) for key in FORMS}, refused
 
     def _written_for(self) -> str:
-        """The voice that the file was written for; "" if it does not say so, or is none."""
+        """Return the hash of the voice that the file was written for; "" if it has none."""
         try:
             held = load_object(self.path) if self.path.exists() else None
         except ValueError:
@@ -214,7 +214,7 @@ class VoiceWriter(Handler):
 
 
 def _object_in(answer: str) -> dict[str, object]:
-    """The JSON object in a model's answer, whatever stands around it. Raises `ValueError` if there is none."""
+    """Return the JSON object in a model's answer, with any text around it. Raises `ValueError` if there is none."""
     begins = answer.find("{")
     if begins < 0:
         raise ValueError("the answer holds no JSON object")

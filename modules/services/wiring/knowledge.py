@@ -1,4 +1,4 @@
-"""What the SOUL knows, and where it is stored: object store, pictures, workspace, memory, conversations."""
+"""The SOUL's knowledge and where it is stored: object store, pictures, workspace, memory, conversations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from modules.services.skills.skills import LocalSkills, Skills
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where things are stored."""
+    """The stores of a SOUL."""
 
     storage: Storage
     media: Media
@@ -44,7 +44,7 @@ class Stores:
     memories: MemoryStore
 
     async def hydrate(self, key: str) -> tuple[str, bytes] | None:
-        """Return the type and the bytes of a picture for the model; None when it is gone."""
+        """Return the type and the bytes of a picture for the model; None if it is gone."""
         found = (await self.media.load(key)).or_else(None)
         return (found.content_type, found.data) if found else None
 
@@ -82,7 +82,7 @@ class Knowledge:
         self._skills = skills
 
     async def wake(self) -> None:
-        """At start: take in what people changed in the files by hand."""
+        """At start, import what people changed in the files by hand."""
         await self.onboarding.wake()
         try:
             await self.refresh()
@@ -91,14 +91,14 @@ class Knowledge:
             await self._journal.record(Entry("error", "memory", summary, line="warn", reason=str(error)))
 
     async def refresh(self) -> None:
-        """Bring the files that are views in step with memory."""
+        """Update the files that are views of memory."""
         try:
             await self.sync_memory_file()
         finally:
             await self.day_files.sync()
 
     async def sync_memory_file(self) -> str:
-        """Take in what a hand wrote into MEMORY.md, and say what could not be kept; the file as it is now."""
+        """Import what was edited in MEMORY.md, report what could not be kept, and return the current file."""
         synced = await self.memory_file.sync()
         if synced.unkept:
             summary = f"MEMORY.md stays as you wrote it; not taken in: {', '.join(synced.unkept)}"
@@ -106,12 +106,12 @@ class Knowledge:
         return synced.text
 
     async def owner_words(self) -> list[str]:
-        """Return what the owner wrote in the conversation that goes on, without the line that opened the first talk."""
+        """Return what the owner wrote in the current conversation, without the line that opened the first talk."""
         opening = self._skills.render("commissioning", "Opening")
         return [said for said in await self.sessions.owner_words(OWNER_SESSION) if said != opening]
 
     async def write_day(self, moment: datetime) -> None:
-        """Write the notes of the day of `moment`; that they could not be written is journalled."""
+        """Write the notes of the day of `moment`; record a failure in the journal."""
         day = local(moment, self.timezone).date()
         try:
             await self.day_files.write(day)
@@ -130,7 +130,7 @@ def open_stores(
     clock: Clock,
     stack: AsyncExitStack,
 ) -> Stores:
-    """Open them. What must be closed is put on `stack`. Raises `Fatal` with a remedy."""
+    """Open the stores. What must be closed is put on `stack`. Raises `Fatal` with a remedy."""
     storage = WatchedStorage(storage_of(settings, home.store), partial(health.note, "storage"))
     stack.push_async_callback(storage.aclose)
     return Stores(

@@ -45,12 +45,12 @@ def build_sources(
     said_before: Before = nothing_said,
     counted: bool = True,
 ) -> Sources:
-    """Return where the parts of a prompt come from.
+    """Return the sources of the parts of a prompt.
 
-    `rng` draws the marks around others' words. `memory_md` returns that file, `wakeup_context` what is left to read
-    after waking, for a session's key, and `onboarding` whether the first talk is due. `peers` returns what it and its
-    peers did together, `said_before` what it and a person said to each other. Unless `counted`, what comes to mind is
-    not stored as having come to mind, and only the functions given here write anything.
+    `rng` draws the boundaries around others' words. `memory_md` returns that file, `wakeup_context` what is left to
+    read after waking, for a session's key, and `onboarding` whether the first talk is due. `peers` returns what the
+    SOUL and its peers did together, `said_before` what it and a person said to each other. Without `counted`, recalled
+    memories are not counted as recalled, and only the functions given here write anything.
     """
     stores = knowledge.stores
 

@@ -1,4 +1,4 @@
-"""Repairs a database that came from a backup: it does not know what was done since."""
+"""Repairs a database that was restored from a backup: it does not know what was done since."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from modules.services.inbox import messages
 from modules.services.outbox import store
 
 _NOT_LOOKED_FOR = frozenset({"direct_message", "space_chat"})
-"""What is sent at the first try without a look whether it is there already, and takes no key."""
+"""The kinds that have no key and are sent at the first try without checking whether they are there already."""
 
 
 def make_up_for_lost(connection: sqlite3.Connection) -> None:
-    """Once after a restore: have nothing said again that may have been said since."""
+    """Once after a restore, prevent that anything is said again that may have been said since."""
     if not marks.get(connection, marks.RESTORED):
         return
     for intent in store.in_state(connection, "pending"):

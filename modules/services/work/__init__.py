@@ -1,1 +1,1 @@
-"""What waits to be done once: one durable table, and one loop that hands each row to its handler."""
+"""Work that is to be done once: one durable table, and one loop that hands each row to its handler."""

@@ -1,4 +1,4 @@
-"""How many turns an account or a place may have: each number with its reason. `docs/manners.md` shows them too."""
+"""The limits on turns of an account or a place, each with its reason. `docs/manners.md` shows them too."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DAY_S = 24 * _HOUR_S
 
 @dataclass(frozen=True, slots=True)
 class TurnLimit:
-    """At most `limit` turns within `window_s` lived seconds; `explanation` says in one line what that is for."""
+    """At most `limit` turns within `window_s` lived seconds; `explanation` says its purpose in one line."""
 
     name: str
     limit: int
@@ -30,7 +30,7 @@ class TurnLimit:
 
     @property
     def reason(self) -> str:
-        """Why something waits."""
+        """The reason why something waits."""
         return f"{self.name}: {self.limit} turns are enough for now"
 
 
@@ -73,7 +73,7 @@ LONGEST_S = max(one.window_s for one in TURN_LIMITS)
 
 
 def limits_of(importance: Importance) -> Sequence[TurnLimit]:
-    """Return the limits of one account that matters so much, other than the owner's."""
+    """Return the limits of an account of this importance, other than the owner's."""
     return (TURNS_PER_PERSON if importance == "stranger" else TURNS_PER_PEER), TURNS_PER_DAY
 
 
@@ -81,9 +81,9 @@ _ACT = "turn"
 
 
 class PersonTurns:
-    """Counts turns by did, for `loop`, about what `about` names.
+    """Counts turns by DID, for `loop`, about what `about` names.
 
-    A turn may count for places, too, each under a name of its own.
+    A turn may also count for places, each under its own name.
     """
 
     def __init__(self, clock: Clock, *, journal: Journal, loop: str, about: str = "a post") -> None:
@@ -95,12 +95,12 @@ class PersonTurns:
         self._is_recalled = False
 
     async def recall(self) -> None:
-        """Count what the journal tells of the time before this start; does nothing when called again."""
+        """Count the turns in the journal from before this start; does nothing when called again."""
         if self._is_recalled:
             return
         now, window = self._clock.now(), timedelta(seconds=self._clock.real(LONGEST_S))
         for stored in await self._journal.with_act(self._loop, _ACT, now - window, now + window):
-            # NOTE(self): what is told of the future was written before the clock was set back, so it is recent.
+            # NOTE(self): an entry from the future was written before the clock was set back, so it is recent.
             age_s = max(0.0, (now - parse_iso(stored.at)).total_seconds())
             data = stored.entry.data
             for name in (str(data["did"] or data.get("hash")), *data.get("places", ())):
@@ -110,7 +110,7 @@ class PersonTurns:
     async def take(
         self, author: Actor, limits: Sequence[TurnLimit], places: Mapping[str, Sequence[TurnLimit]] = {}
     ) -> Disposition | None:
-        """Count a turn about what `author` wrote, for them and for `places`; or return that it has to wait for one."""
+        """Count a turn about what `author` wrote, for them and for `places`; or return that it has to wait."""
         await self.recall()
         if before := self._begun.pop(await self._journal.person_hash(author.did), None):  # forgotten, and back again
             self._begun[author.did] = deque(sorted([*before, *self._begun[author.did]]))
@@ -123,7 +123,7 @@ class PersonTurns:
         return Disposition("later", "turn", limit.reason, retry_in_s=self._clock.lived(seconds))
 
     async def begin_turn(self, author: Actor, places: Sequence[str] = ()) -> None:
-        """Count a turn about what `author` wrote, which begins now, for them and for `places`."""
+        """Count a turn about what `author` wrote that begins now, for them and for `places`."""
         data = {"act": _ACT, "did": author.did, "places": list(places)}
         begins = f"A turn about {self._about} of @{author.handle} begins"
         await self._journal.record(Entry("life", self._loop, begins, line=None, author=author.handle, data=data))
@@ -135,7 +135,7 @@ class PersonTurns:
             del self._begun[name]
 
     def wait(self, did: str, limits: Sequence[TurnLimit]) -> tuple[TurnLimit, float] | None:
-        """The limit that keeps somebody waiting for longest, and the seconds; None if they may have a turn now."""
+        """Return the limit that makes an account wait longest, and the seconds; None if it may have a turn now."""
         waits = [(limit, wait_s) for limit in limits if (wait_s := self._wait_s(did, limit)) > 0]
         return max(waits, key=itemgetter(1), default=None)
 

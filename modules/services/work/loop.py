@@ -1,4 +1,4 @@
-"""Hands what is due to its handler, one item after the other, and settles it: one journal entry per disposition."""
+"""Hands due work to its handler, one item after the other, and settles it: one journal entry per disposition."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LONGEST_ECONOMY_S = 3600.0
 _LOOKED_AT = 20
 _BUSY_RETRY_S = 0.2
 STOP_LOOK_S = 1.0
-"""How often work that takes long looks whether it is to stop."""
+"""The seconds between two checks of long work whether it is to stop."""
 
 
 @dataclass(kw_only=True)
@@ -40,13 +40,13 @@ class WorkLoop(Loop):
     social_only: bool = True
     at_start: bool = False
     batch: int | None = None
-    """How many rows one run handles at most; None for all that are due."""
+    """The most rows that one run handles; None for all that are due."""
 
     table: WorkTable
     handlers: Sequence[Handler]
     perceivers: Sequence[Perceiver]
     accepted: Callable[[str], Awaitable[Sequence[Any]]]
-    """Returns the acts of a cause that were accepted, as `Handler.finish` takes them."""
+    """Returns the accepted acts of a cause, in the form for `Handler.finish`."""
     journal: Journal
     attention: Attention
     clock: Clock
@@ -54,13 +54,13 @@ class WorkLoop(Loop):
     _by_kind: dict[str, Handler] = field(init=False)
     _troubles: dict[str, str] = field(default_factory=dict, init=False)
     _economy: dict[Importance, float] = field(default_factory=dict, init=False)
-    """Until when there is no budget for rows that matter as much."""
+    """By importance, the time until which there is no budget for such rows."""
     _failures: Counter[int] = field(default_factory=Counter, init=False)
     _told_to_wait: dict[int, set[str]] = field(default_factory=dict, init=False)
-    """The codes by which a row waits that were told already."""
+    """The codes of waiting that were recorded already, by row."""
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     is_busy: bool = field(default=False, init=False)
-    """Whether it is handling rows; perceivers are asked again when that is over."""
+    """Whether it is handling rows; perceivers are called again when that is over."""
 
     def __post_init__(self) -> None:
         self._by_kind = {handler.kind: handler for handler in self.handlers}
@@ -70,7 +70,7 @@ class WorkLoop(Loop):
         return self.clock.real(self.every_ms)
 
     def wake(self) -> None:
-        """There is something new: look at once. A run that is on its way looks once more."""
+        """Look for new rows at once; a run in progress looks once more."""
         self._woken.set()
 
     async def keep_awake(self, scheduler: Runs) -> None:
@@ -84,7 +84,7 @@ class WorkLoop(Loop):
                 scheduler.bring_forward(self.name, outcome.next_in_s)
 
     async def run(self) -> Outcome:
-        """Add what has come due, and handle all of it that may be handled now."""
+        """Add what has come due, and handle everything that may be handled now."""
         self._woken.clear()
         for perceiver in self.perceivers:
             await self._perceive(perceiver)
@@ -97,9 +97,9 @@ class WorkLoop(Loop):
         return Outcome(ran=not self._troubles, reason=reason, next_in_s=await self._next_in_s())
 
     async def _handle_due(self) -> tuple[int, int]:
-        """Handle each row that is due, once, up to a batch; return how many are settled, and how many may not be now.
+        """Handle each due row once, up to a batch; return how many were settled, and how many may not be handled now.
 
-        Which comes next is asked after each, so that the owner's never waits for all that was there before it.
+        The next row is chosen after each, so that the owner's never waits for all that was there before it.
         """
         handled, settled, waiting, met = 0, 0, 0, set[int]()
         while handled != self.batch and (items := await self.table.due(self._by_kind, besides=met, most=_LOOKED_AT)):
@@ -143,7 +143,7 @@ class WorkLoop(Loop):
         return handler.is_ready() and self._economy.get(item.importance, 0.0) <= self.clock.monotonic()
 
     async def _perceive(self, perceiver: Perceiver) -> None:
-        """Let one look for what has come due; its trouble stops no other, and is told once."""
+        """Call one perceiver; its failure does not stop the others and is recorded once."""
         name = type(perceiver).__name__
         try:
             await perceiver.perceive()
@@ -159,7 +159,7 @@ class WorkLoop(Loop):
             self._troubles.pop(name, None)
 
     async def _handle(self, handler: Handler, item: WorkItem) -> Disposition:
-        """Return what becomes of an item, which is given up after too many tries."""
+        """Return the disposition of an item, which is dropped after too many tries."""
         disposition = await self._decide(handler, item)
         if disposition.act == "undecided" and item.attempts + 1 >= handler.most_tries:
             reason = f"{disposition.reason}, {item.attempts + 1} times"
@@ -175,7 +175,7 @@ class WorkLoop(Loop):
         return disposition
 
     async def _decide(self, handler: Handler, item: WorkItem) -> Disposition:
-        """Find what was done before a crash, or handle an item; a bug of ours with one must not stop the others."""
+        """Use the acts made before a crash, or handle the item; a bug with one item must not stop the others."""
         try:
             accepted = await self.accepted(item.cause_id)
             disposition = await handler.finish(item, accepted) if accepted else None
@@ -186,7 +186,7 @@ class WorkLoop(Loop):
             return Disposition("undecided", "failed", f"{type(error).__name__}: {error}")
 
     async def _handled(self, handler: Handler, item: WorkItem) -> Disposition:
-        """Handle an item; where the handler is one to be cut off, only as long as the SOUL may act."""
+        """Handle an item; if its handler is one to be cut off, only while the SOUL may act."""
         if not handler.is_cut_off:
             return await handler.handle(item)
         doing = asyncio.ensure_future(handler.handle(item))
@@ -202,12 +202,12 @@ class WorkLoop(Loop):
             await asyncio.gather(doing, stop, return_exceptions=True)
 
     async def _stop(self) -> None:
-        """Wait until the SOUL may not act."""
+        """Wait until the SOUL may no longer act."""
         while self.standing().may_act:
             await self.clock.sleep(STOP_LOOK_S)
 
     async def _conclude(self, handler: Handler, item: WorkItem, disposition: Disposition) -> None:
-        """Settle the row or let it wait, then tell. That it has to wait is told once for each code."""
+        """Settle the row or let it wait, then record it; waiting is recorded once for each code."""
         if disposition.settles:
             await self.table.settle(item, "dropped" if disposition.act == "dropped" else "done", disposition.code)
             self._told_to_wait.pop(item.id, None)
@@ -226,7 +226,7 @@ class WorkLoop(Loop):
         is_trouble = disposition.act in {"undecided", "dropped"} or disposition.code == STOPPED
         is_bug = is_trouble and disposition.code == "failed"
         line = "warn" if is_bug else handler.line or ("warn" if is_trouble else None)
-        line = None if disposition.held else line  # the outbox has told of the draft
+        line = None if disposition.held else line  # the outbox has reported the draft
         await self.journal.record(
             Entry(
                 "error" if is_bug else "decision",
@@ -252,7 +252,7 @@ class WorkLoop(Loop):
         )
 
     async def _warn(self, handler: Handler, item: WorkItem, why: str) -> None:
-        """Tell that the world or the budget is briefly unable."""
+        """Record that a service or the budget is briefly unavailable."""
         summary = f"{handler.summary(item, Disposition('later', 'unable'))}{why}"
         dids, author = (item.author,) if item.author else (), _author(item)
         await self.journal.record(
@@ -260,12 +260,12 @@ class WorkLoop(Loop):
         )
 
     async def _next_in_s(self) -> float | None:
-        """Seconds until the next row is due; None if the next interval is soon enough."""
+        """Return the seconds until the next row is due; None if the next interval is early enough."""
         due = await self.table.next_due(self._by_kind)
         left_s = (due - self.clock.now()).total_seconds() if due else self.interval_ms
         return max(left_s, 0.1) if left_s < self.interval_ms / 1000 else None
 
 
 def _author(item: WorkItem) -> str | None:
-    """Return the handle of whoever caused an item, where its row tells it."""
+    """Return the handle of the person who caused an item, if its row has it."""
     return item.payload.get("handle")

@@ -21,7 +21,7 @@ _LATELY = timedelta(days=1)
 _COLUMNS = (
     "id, kind, key, payload, author, importance, not_before, attempts, state, outcome, cause_id, created_at, version"
 )
-# NOTE(self): the owner first; then each person in turn, counting from what was settled for them within a day: nobody's
+# NOTE(self): the owner first; then each person in turn, counting what was settled for them within a day: nobody's
 # second row before somebody else's first; then by rank, then the oldest.
 _DUE = f"""
 WITH had AS (
@@ -47,7 +47,7 @@ ON CONFLICT (kind, key) DO UPDATE SET payload = excluded.payload, author = exclu
     attempts = CASE state WHEN 'pending' THEN attempts ELSE 0 END,
     state = 'pending', outcome = ''
 """
-# NOTE(self): a row that waits keeps its place and its tries when something later comes; a settled one begins anew.
+# NOTE(self): a waiting row keeps its place and its tries when a later version comes; a settled one starts again.
 _WITHDRAW = """
 DELETE FROM work WHERE state = 'pending' AND kind IN (SELECT value FROM json_each(?))
     AND kind || ' ' || key NOT IN (SELECT value FROM json_each(?))
@@ -71,24 +71,24 @@ class WorkTable:
     clock: Clock
 
     async def add(self, *new: NewWork) -> int:
-        """Add what is not known yet, by kind, key and version, settled or not; return how much is new."""
+        """Add rows that are new by kind, key and version, settled or not; return how many are new."""
         now = iso(self.clock.now())
         return await self.database.run(lambda connection: add(connection, new, now))
 
     async def offer(self, new: NewWork) -> bool:
-        """Let a row wait that is not known, or that was settled; return False for one that waits already."""
+        """Let a row wait that is unknown or settled; return False if it waits already."""
         row = _row(new, iso(self.clock.now()))
         return await self.database.run(lambda connection: connection.execute(_OFFER, row).rowcount > 0)
 
     async def keep(self, row: NewWork) -> None:
-        """Add a row, or let the known one be as it is here: for what says itself how far it is."""
+        """Add a row, or overwrite the known one: for rows that carry their own state."""
         values = _row(row, iso(self.clock.now()))
         await self.database.run(lambda connection: connection.execute(_KEEP, values))
 
     async def due(self, kinds: Collection[str], *, besides: Collection[int] = (), most: int = -1) -> list[WorkItem]:
-        """Return the waiting rows of these kinds whose time has come, in the order of handling: the first `most`.
+        """Return the due rows of these kinds in the order of handling: the first `most`.
 
-        What was added before the clock was set back has waited long enough. Those with an id in `besides` are left out.
+        Rows added before the clock was set back are due. Those with an id in `besides` are left out.
         """
         now = self.clock.now()
         values = {
@@ -101,9 +101,9 @@ class WorkTable:
         return await self.database.run(lambda connection: _items(connection, _DUE, values))
 
     async def queue(self, kinds: Collection[str], rows: Sequence[NewWork]) -> None:
-        """Let of these kinds these rows wait, and no others: what is settled stays so.
+        """Let exactly these rows of these kinds wait, and no others; settled rows stay settled.
 
-        A key that waits under another of these kinds keeps that kind: it may be at work.
+        A key that waits under another of these kinds keeps that kind, as it may be in progress.
         """
         names, now = json.dumps(sorted(kinds)), iso(self.clock.now())
 
@@ -116,7 +116,7 @@ class WorkTable:
         await self.database.run(write)
 
     async def get(self, kind: str, key: str) -> WorkItem | None:
-        """Return one row, settled or not."""
+        """Return one row, settled or not, or None."""
         query = f"SELECT {_COLUMNS} FROM work WHERE kind = ? AND key = ?"  # noqa: S608 - a constant
         found = await self.database.run(lambda connection: _items(connection, query, (kind, key)))
         return found[0] if found else None
@@ -126,7 +126,7 @@ class WorkTable:
         return await self.database.run(lambda connection: newest(connection, kind, limit, key_prefix=key_prefix))
 
     async def next_due(self, kinds: Collection[str]) -> datetime | None:
-        """Return when the next waiting row of these kinds is due, if it is not yet."""
+        """Return when the next row of these kinds that is not due yet will be due, or None."""
         query = (
             "SELECT min(not_before) FROM work WHERE state = 'pending' AND not_before > ?"
             " AND kind IN (SELECT value FROM json_each(?))"
@@ -136,7 +136,7 @@ class WorkTable:
         return datetime.fromisoformat(found) if found else None
 
     async def earliest(self, kinds: Collection[str]) -> tuple[str, str] | None:
-        """Return the kind of the row of these kinds that is due first, and when: ISO-8601, "" for at once."""
+        """Return the kind of the row of these kinds that is due first, and its time: ISO-8601, "" for at once."""
         query = (
             "SELECT kind, not_before FROM work WHERE state = 'pending' AND kind IN (SELECT value FROM json_each(?))"
             " ORDER BY not_before LIMIT 1"
@@ -146,9 +146,9 @@ class WorkTable:
         return (str(found["kind"]), str(found["not_before"])) if found else None
 
     async def put_off(self, item: WorkItem, seconds: float, *, counts: bool, outcome: str = "") -> None:
-        """Let a row wait for at least `seconds`, and keep why as its outcome; `counts`: as one more failed try."""
+        """Let a row wait for at least `seconds` with a reason as its outcome; `counts` adds a failed try."""
         now = self.clock.now()
-        # NOTE(self): a row from a moment that is ahead, as after the clock was set back, is due whenever it may wait.
+        # NOTE(self): a row with a time in the future, as after the clock was set back, counts as due.
         statement = (
             "UPDATE work SET not_before = ?, attempts = attempts + ?, outcome = ?, created_at = min(created_at, ?)"
             " WHERE id = ? AND state = 'pending'"
@@ -160,9 +160,9 @@ class WorkTable:
     async def retry(
         self, item: WorkItem, payload: Mapping[str, Any], at: datetime | None = None, *, is_later: bool = False
     ) -> None:
-        """Make a waiting row due `at` a moment, None for now, with another payload.
+        """Make a waiting row due at `at`, None for now, with another payload.
 
-        `is_later`: as a later version of it, which the turn that may be handling it now does not settle.
+        `is_later` makes it a later version, which a turn that handles it now does not settle.
         """
         statement = (
             "UPDATE work SET not_before = ?, outcome = '', payload = ?, created_at = min(created_at, ?),"
@@ -185,7 +185,7 @@ class WorkTable:
         await self.database.run(lambda connection: connection.execute(statement, (kind, item.id)))
 
     async def settle(self, item: WorkItem, state: Literal["done", "dropped"], outcome: str) -> None:
-        """Record what became of a row, unless a later version of it came; and forget those settled long ago."""
+        """Store the outcome of a row, unless a later version came, and delete rows settled long ago."""
         before = iso(self.clock.now() - KEPT)
 
         def write(connection: sqlite3.Connection) -> None:
@@ -197,7 +197,7 @@ class WorkTable:
 
 
 def add(connection: sqlite3.Connection, new: Sequence[NewWork], now: str) -> int:
-    """Add what is not known yet, as a step of a caller's transaction; return how much is new."""
+    """Add rows that are new, as a step of a caller's transaction; return how many are new."""
     before = connection.total_changes
     connection.executemany(_ADD, [_row(one, now) for one in new])
     return connection.total_changes - before
@@ -213,14 +213,14 @@ def newest(connection: sqlite3.Connection, kind: str, limit: int, *, key_prefix:
 
 
 def drop_told(connection: sqlite3.Connection, kind: str) -> None:
-    """Let nobody be told any more of what has words for somebody who is not there any more; the rows stay."""
+    """Mark rows with words as told and drop waiting ones: their addressee is gone. The rows stay."""
     statement = """UPDATE work SET payload = json_set(payload, '$.noted', json('true')),
         state = iif(state = 'pending', 'dropped', state) WHERE kind = ? AND payload ->> 'words' <> ''"""
     connection.execute(statement, (kind,))
 
 
 def waiting(connection: sqlite3.Connection, kind: str) -> list[WorkItem]:
-    """Return the rows of a kind that wait, due or not, the oldest first, as a step of a caller's transaction."""
+    """Return the waiting rows of a kind, due or not, oldest first, as a step of a caller's transaction."""
     query = f"SELECT {_COLUMNS} FROM work WHERE state = 'pending' AND kind = ? ORDER BY id"  # noqa: S608 - a constant
     return _items(connection, query, (kind,))
 
@@ -238,7 +238,7 @@ def count_waiting(connection: sqlite3.Connection, kind: str, outcome: str | None
 
 
 def tries(connection: sqlite3.Connection, cause_id: str) -> int:
-    """Return how many tries of what something caused failed, as a step of a caller's transaction."""
+    """Return how many tries for a cause failed, as a step of a caller's transaction."""
     query = "SELECT coalesce(max(attempts), 0) FROM work WHERE cause_id = ?"
     return int(connection.execute(query, (cause_id,)).fetchone()[0])
 
@@ -259,7 +259,7 @@ def _items(
 
 
 _PAYLOAD = "iif(named(json_field(payload, 'note')), json_set(payload, '$.note', ''), payload)"
-"""A note beside what somebody wanted that names them may hold their words."""
+"""A note that names the person is removed, as it may hold their words."""
 
 WORK_OF_PEOPLE = PersonalRows(
     "work",
@@ -275,4 +275,4 @@ WORK_OF_PEOPLE = PersonalRows(
         ),
     ),
 )
-"""The work that a person caused; work of others that names them stays, with somebody in their place."""
+"""The work that a person caused; work of others that names them stays, with a placeholder for them."""

@@ -1,7 +1,7 @@
-"""Which of several SOULs does what all of them could do in a workspace, such as closing a plan that is there twice.
+"""Decides which of several SOULs does work in a workspace that all could do, such as closing a duplicate plan.
 
-All reckon the same way: for each piece of work the lowest hash of a login and the name of the work decides. The others
-do it later, if it is still to be done, so that nothing waits for a SOUL that is gone.
+All compute the same: for each piece of work the lowest hash of a login and the name of the work decides. The others do
+it later if it is still to be done, so that nothing waits for a SOUL that is gone.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from common.election import elect
 from common.result import Ok
 
 SEEN_WITHIN = timedelta(hours=24)
-"""A peer that was seen within this time counts."""
+"""Peers count if they were seen within this time."""
 OTHERS_AFTER = timedelta(minutes=10)
-"""So long the others leave a piece of work to the SOUL whose it is."""
+"""The time for which the others leave a piece of work to the SOUL that is responsible for it."""
 _FORGOTTEN_AFTER = 3
 GONE_AFTER = timedelta(days=7)
-"""After so long without any act the work of a SOUL may be taken up by another."""
+"""After this time without any act, another SOUL may take over the work of a SOUL."""
 _GONE_LOOK_S = 3_600.0
 
 
 def is_acting_soul(login: str, peers: Iterable[str], key: str) -> bool:
-    """Return whether the piece of work `key` is ours, among us and the logins of peers. Without a login none is."""
+    """Return whether the piece of work `key` is ours, among us and the logins of peers; never without a login."""
     own = login.lower()
     return bool(login) and elect({own, *(peer.lower() for peer in peers if peer)}, key) == own
 
 
 class ActingTurns:
-    """Says when a piece of work may be done by us.
+    """Says when we may do a piece of work.
 
     Args:
         login: our account on GitHub.
-        peers: returns the logins of the peers that were seen since a moment.
+        peers: returns the logins of the peers that were seen since a given time.
         clock: the time.
 
     """
@@ -50,10 +50,10 @@ class ActingTurns:
         self._asked: dict[str, tuple[float, float]] = {}
 
     def ask_for_turn(self, key: str, of: str = "") -> bool:
-        """Note that the piece of work `key` is still to be done; return whether we do it now.
+        """Record that the piece of work `key` is still to be done; return whether we do it now.
 
-        It is that of the login `of`, if one is given and was seen lately; else that of one of all, by their hash.
-        To be called at each look that finds it: where half an hour passes without, the wait begins anew.
+        It belongs to the login `of` if that was seen recently, otherwise to the SOUL with the lowest hash. Call this at
+        each look that finds the work; after half an hour without a call the wait begins again.
         """
         now = self._clock.monotonic()
         forgotten = now - _FORGOTTEN_AFTER * self._others_after_s
@@ -69,11 +69,11 @@ class ActingTurns:
 
 @dataclass(slots=True)
 class GoneAccounts:
-    """Says whether an account did nothing for `GONE_AFTER`, by what everybody can see; looks once an hour.
+    """Says whether an account did nothing for `GONE_AFTER`, from public data; looks once an hour.
 
     Attributes:
         github: shows what it did in public, and in a repository.
-        seen_since: returns whether the SOUL of a login showed itself on Bluesky since a moment, also if not known.
+        seen_since: returns whether the SOUL of a login was seen on Bluesky since a time; True while unreadable.
         clock: the time.
 
     """
@@ -84,7 +84,7 @@ class GoneAccounts:
     _looked: dict[tuple[Account, Repo], tuple[float, bool]] = field(default_factory=dict, init=False)
 
     async def is_gone(self, account: Account, repo: Repo) -> bool:
-        """Return whether it is gone; it is not while that cannot be read."""
+        """Return whether it is gone; False while that cannot be read."""
         now_s, before = self.clock.monotonic(), self._looked.get((account, repo))
         if before and now_s - before[0] < _GONE_LOOK_S:
             return before[1]

@@ -1,4 +1,4 @@
-"""The addresses of workspaces, and which of them a post points to. Pure."""
+"""The addresses of workspaces, and the workspaces that a post points to. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from adapters.atproto.richtext import detect_urls
 from adapters.github.types import Repo
 
 WORKSPACE_PREFIX = "www-lil-intdev-"
-"""With which the name of every workspace begins."""
+"""The beginning of the name of every workspace."""
 
 _ADDRESS = re.compile(
     rf"(?:https?://)?(?:www\.)?github\.com/(?P<owner>[\w-]{{1,39}})/"
@@ -20,7 +20,7 @@ _ADDRESS = re.compile(
 
 
 class Linking(Protocol):
-    """A post, and the addresses behind it in full."""
+    """A post, and the full addresses behind its links."""
 
     @property
     def text(self) -> str: ...
@@ -30,7 +30,7 @@ class Linking(Protocol):
 
 
 def parse_github_workspace_url(url: str) -> Repo | None:
-    """The workspace at an address, or in which it lies; None for any other. A scheme may be missing."""
+    """Return the workspace of an address in it, or None. The scheme may be missing."""
     found = _ADDRESS.match(url.strip())
     if found is None:
         return None
@@ -39,12 +39,12 @@ def parse_github_workspace_url(url: str) -> Repo | None:
 
 
 def extract_workspace_urls(text: str) -> list[Repo]:
-    """The workspaces that a text points to, each once, in order."""
+    """Return the workspaces that a text points to, each once, in order."""
     return _workspaces(span.value for span in detect_urls(text))
 
 
 def workspaces_in(post: Linking) -> list[Repo]:
-    """The workspaces that a post points to: by its links, which are in full, else by its text."""
+    """Return the workspaces that a post points to: by its links, which are complete, else by its text."""
     return _workspaces(post.links) or extract_workspace_urls(post.text)
 
 

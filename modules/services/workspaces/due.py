@@ -1,4 +1,4 @@
-"""When a workspace is looked at for work that is to be planned, and when it is judged whether it is finished. Pure."""
+"""Decides when a workspace is due for planning, and when for a check whether it is finished. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from modules.services.workspaces.watched import WatchedWorkspace
 PLAN_SYNTHESIS_COOLDOWN = timedelta(hours=1)
 HEALTH_CHECK_COOLDOWN = timedelta(hours=24)
 MOST_OPEN_PLANS = 3
-"""In a workspace with so many open plans no further one is made."""
+"""With this many open plans in a workspace no further plan is made."""
 
 
 def needs_plan_synthesis(workspace: WatchedWorkspace, since: Since) -> bool:
-    """Whether a plan may be made there: it is not finished, its plans were read, few are open, and it is time."""
+    """Return whether a plan may be made: it is not finished, its plans were read, few are open, and it is time."""
     last = workspace.last_plan_synthesis_attempt
     return (
         workspace.finished_issue_number is None
@@ -28,15 +28,15 @@ def needs_plan_synthesis(workspace: WatchedWorkspace, since: Since) -> bool:
 def get_workspaces_needing_plan_synthesis(
     workspaces: Iterable[WatchedWorkspace], since: Since
 ) -> list[WatchedWorkspace]:
-    """Return those in which a plan may be made, the one that was looked at longest ago first."""
+    """Return the workspaces in which a plan may be made, the one examined longest ago first."""
     due = (one for one in workspaces if needs_plan_synthesis(one, since))
     return sorted(due, key=lambda one: (one.last_plan_synthesis_attempt or one.discovered_at, one.discovered_at))
 
 
 def is_health_check_due(workspace: WatchedWorkspace, since: Since, completed_at: datetime | None = None) -> bool:
-    """Whether the work there is to be judged now: a day after the last time, or after a plan was completed since.
+    """Return whether the work there is due for a check: a day after the last, or if a plan was completed since.
 
-    `completed_at` is when the last plan that changed more than documents was completed; None if there is none.
+    `completed_at` is when the last plan that changed more than documents was completed, or None.
     """
     last = workspace.last_health_check_attempt
     if last is None or since(last) >= HEALTH_CHECK_COOLDOWN:

@@ -1,6 +1,6 @@
-"""Asks the model whether anything in a workspace is clearly unfinished. Keeps nothing.
+"""Asks the model whether anything in a workspace is clearly unfinished. Stores nothing.
 
-It is offered one tool, which only says what it found; what is done about it, code decides.
+The model gets one tool that only reports what it found; code decides what to do.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ SKILL = "workspace-health"
 TOOL = "workspace_verdict"
 MOST_REMAINING = 8
 READ_CHARS = 100_000
-"""So much of a page is read; `PAGE_CHARS` of it are shown."""
+"""The most characters that are read of a page; `PAGE_CHARS` of them are shown."""
 PAGE_CHARS, PLAN_CHARS = 4_000, 3_000
 
 Problem = Literal["No Verdict", "Complete", "Summary", "Remaining", "Contradiction"]
-"""What is wrong with an answer: a subsection of `Problems` in the skill."""
+"""The problems of an answer: subsections of `Problems` in the skill."""
 
 _LINE = re.compile(r"^", re.MULTILINE)
 _TASK = re.compile(r"^### ", re.MULTILINE)
@@ -48,7 +48,7 @@ _VERDICT = {
 
 @dataclass(frozen=True, slots=True)
 class WorkspacePages:
-    """What a workspace is judged by: its pages, by name, and the bodies of its last closed plans."""
+    """The basis for judging a workspace: its pages, by name, and the bodies of its last closed plans."""
 
     repo: Repo
     pages: Mapping[str, str]
@@ -57,7 +57,7 @@ class WorkspacePages:
 
 @dataclass(frozen=True, slots=True)
 class HealthVerdict:
-    """Whether all is done, in one line of at most `SUMMARY_CHARS`, and what is not, a line each."""
+    """The verdict whether all is done, a line of at most `SUMMARY_CHARS`, and what remains, one line each."""
 
     complete: bool
     summary: str
@@ -66,14 +66,14 @@ class HealthVerdict:
 
 @dataclass(frozen=True, slots=True)
 class HealthJudge:
-    """Asks `gateway`; `rng` draws the boundaries of untrusted text."""
+    """Asks the model through `gateway`; `rng` draws the boundaries of untrusted text."""
 
     gateway: LLMGateway
     skills: Skills
     rng: random.Random
 
     async def judge(self, read: WorkspacePages) -> HealthVerdict | None:
-        """Return the verdict; None where two answers cannot be used. Raises `SoulError`."""
+        """Return the verdict, or None if two answers cannot be used. Raises `SoulError`."""
         question = ToolQuestion(self.gateway, self.skills, SKILL, TOOL, _VERDICT, _TOKENS)
         facts = QuestionFacts(SKILL, {"pages": tuple(read.pages.values())})
         asked, problem = self._message(read), ""
@@ -125,7 +125,7 @@ def whole_parts(text: str, most: int, starts: re.Pattern[str]) -> tuple[str, int
 
 
 def read_verdict(given: Mapping[str, Any]) -> HealthVerdict | Problem:
-    """Return the verdict that a call of the tool holds, or what is wrong with it; nothing is guessed."""
+    """Return the verdict in a call of the tool, or what is wrong with it; nothing is guessed."""
     if not {"complete", "summary"} <= given.keys():
         return "No Verdict"
     complete, summary, remaining = given["complete"], given["summary"], given.get("remaining", [])

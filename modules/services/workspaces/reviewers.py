@@ -1,4 +1,4 @@
-"""Who reviews a pull request of a workspace: the same for every SOUL that works it out, and never its author. Pure."""
+"""The reviewers of a pull request in a workspace: every SOUL computes the same ones, never its author. Pure."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from common.election import ranked
 from modules.services.workspaces.trust import TrustedAccounts
 
 REVIEWERS = 2
-"""How many are asked."""
+"""The number of reviewers that are asked."""
 
 _VERDICTS = frozenset({"APPROVED", "CHANGES_REQUESTED", "DISMISSED"})
 
 ReviewCause = Literal[
-    "requested",  # our review is asked for by name
+    "requested",  # our review is requested by name
     "again",  # we reviewed an earlier commit of it
-    "designated",  # it is another SOUL's, and we are one of the two whom the rule names
+    "designated",  # it is another SOUL's, and the rule names us as one of the two
 ]
-"""Why a review is ours to give."""
+"""The reasons why we give a review."""
 
 
 def pick_reviewers(pr_key: str, author: str, candidates: Iterable[str], k: int = REVIEWERS) -> list[str]:
-    """Return the `k` candidates with the lowest hashes, as they are written, without the author; each login once.
+    """Return the `k` candidates with the lowest hashes, as written, without the author; each login once.
 
     Args:
         pr_key: the pull request, `owner/repo#31`.
@@ -38,16 +38,16 @@ def pick_reviewers(pr_key: str, author: str, candidates: Iterable[str], k: int =
 
 
 def is_reviewed_by_test(pull: PullRequest, trusted: TrustedAccounts) -> bool:
-    """Return whether a pull request of a workspace is tried out for its review, and gets a verdict.
+    """Return whether a pull request of a workspace is tested for its review and gets a verdict.
 
-    It is open, ready, not our own, by somebody whose words count there, and from a branch of the repository itself.
+    It is open, ready, not ours, by a trusted account, and from a branch of the repository itself.
     """
     is_ready = pull.state == "open" and not pull.draft and not pull.is_from_fork
     return is_ready and trusted.covers_besides_us(pull.account)
 
 
 def requested_changes(sha: str, reviews: Iterable[Review], trusted: TrustedAccounts) -> list[Review]:
-    """Return the reviews that ask for changes of the commit `sha`: the last verdict of each who counts."""
+    """Return the reviews that request changes of the commit `sha`: the last verdict of each trusted account."""
     last = latest_verdicts(reviews).values()
     asking = (one for one in last if one.state == "CHANGES_REQUESTED" and one.commit_id == sha)
     return [one for one in asking if trusted.covers_besides_us(Account(one.author_id, one.author))]
@@ -56,7 +56,7 @@ def requested_changes(sha: str, reviews: Iterable[Review], trusted: TrustedAccou
 def reviews_to_answer(sha: str, reviews: Sequence[Review], trusted: TrustedAccounts) -> list[Review]:
     """Return the reviews of the commit `sha` that its author answers.
 
-    Those that ask for changes; if nobody who counts gave a verdict on it, the last comment of each who counts.
+    Those that request changes; without a verdict of a trusted account, the last comment of each trusted account.
     """
     if asking := requested_changes(sha, reviews, trusted):
         return asking
@@ -68,24 +68,24 @@ def reviews_to_answer(sha: str, reviews: Sequence[Review], trusted: TrustedAccou
 
 
 def latest_verdicts(reviews: Iterable[Review]) -> dict[int, Review]:
-    """Return the last verdict of each account by its id, also one that was dismissed. `reviews` are oldest first."""
+    """Return the last verdict of each account by its id, including dismissed ones. `reviews` are oldest first."""
     return {one.author_id: one for one in reviews if one.state in _VERDICTS}
 
 
 def review_cause(
     pr_key: str, pull: PullRequest, reviews: Sequence[Review], trusted: TrustedAccounts, peers: Collection[str]
 ) -> ReviewCause | None:
-    """Return why the review of the commit that stands there is ours to give; None where it is not.
+    """Return why we give the review of the current commit, or None if we do not.
 
-    A pull request of a person is left alone unless our review of it is, or was, asked for. Where two others whose words
-    count gave a verdict on that of a SOUL, or are asked for one, the rule names nobody else.
+    A person's pull request is left alone unless our review of it is, or was, requested. If two other trusted accounts
+    gave a verdict on a SOUL's pull request, or are requested, the rule names nobody else.
 
     Args:
         pr_key: the pull request, `owner/repo#31`.
         pull: one for which `is_reviewed_by_test` holds.
-        reviews: all that it has.
-        trusted: who counts there.
-        peers: the logins of the SOULs that are known.
+        reviews: all of its reviews.
+        trusted: the accounts that count there.
+        peers: the logins of the known SOULs.
 
     """
     us = trusted.us

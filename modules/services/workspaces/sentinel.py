@@ -1,6 +1,6 @@
-"""The issue that says that a workspace is finished, its sentinel: what becomes of it. Pure.
+"""The sentinel: the issue that says that a workspace is finished, and what is to be done about it. Pure.
 
-Only the words of those count whom the caller trusts: what a stranger writes neither ends nor starts work again.
+Only words of accounts that the caller trusts count: a stranger can neither end work nor restart it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from modules.services.rituals.policy import has_memo_mark
 from modules.services.workspaces.trust import TrustedAccounts
 
 FINISHED_LABEL = "finished"
-"""Marks the issue by which a workspace ends; nobody talks there."""
+"""The label of the issue that ends a workspace; nothing is discussed there."""
 SENTINEL_PREFIX = "LIL INTDEV FINISHED:"
-"""With which the title of every sentinel begins."""
+"""The beginning of the title of every sentinel."""
 SUMMARY_CHARS = 80
 NO_SENTINEL_FOR = timedelta(hours=24)
-"""How long no new sentinel is made once one was closed."""
+"""The time after a sentinel was closed during which no new one is made."""
 CREATOR_GONE = timedelta(hours=48)
-"""After how long without a sign of its author others look after a sentinel."""
+"""After this time without a sign of its author, others look after a sentinel."""
 
 _MOST_AGREEMENT_CHARS = 120
 _AGREEMENTS = frozenset(
@@ -41,7 +41,7 @@ _MARKS = re.compile(r"[.!?]{1,120}\Z")
 
 
 class SentinelCode(Enum):
-    """What becomes of a sentinel."""
+    """The decisions about a sentinel."""
 
     STANDS = "stands"
     AGREED = "agreed"
@@ -67,14 +67,14 @@ _REASONS: dict[SentinelCode, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SentinelDecision:
-    """What becomes of it, and why; `feedback` are the comments that tell of work, oldest first."""
+    """The decision about a sentinel, and its reason; `feedback` are the comments that tell of work, oldest first."""
 
     code: SentinelCode
     feedback: tuple[Comment, ...] = ()
 
     @property
     def reason(self) -> str:
-        """Why, for people."""
+        """The reason, for people."""
         return _REASONS[self.code]
 
     @property
@@ -85,15 +85,15 @@ class SentinelDecision:
 
 @dataclass(frozen=True, slots=True)
 class SentinelFacts:
-    """What was read of a sentinel and around it.
+    """A sentinel and what was read around it.
 
     Attributes:
-        sentinel: as it stands.
+        sentinel: the issue.
         comments: on it, oldest first.
         others: the other open issues of the workspace, without sentinels; pull requests are work too.
-        comments_on_others: on these, in any order.
-        trusted: whose words count, and which of those are SOULs.
-        looks_after: whether it is ours to look after: we made it, or its author is gone and we stand in.
+        comments_on_others: comments on these, in any order.
+        trusted: the accounts whose words count, and which of them are SOULs.
+        looks_after: whether we look after it: we made it, or stand in for its author who is gone.
 
     """
 
@@ -106,7 +106,7 @@ class SentinelFacts:
 
 
 def judge_sentinel(facts: SentinelFacts) -> SentinelDecision:
-    """Return what becomes of a sentinel; the first row that fits decides."""
+    """Return what is to be done about a sentinel; the first rule that fits decides."""
     if facts.sentinel.state == "closed":
         return SentinelDecision(_closed(facts))
     if not facts.looks_after:
@@ -123,7 +123,7 @@ def judge_sentinel(facts: SentinelFacts) -> SentinelDecision:
 
 
 def is_agreement_comment(body: str) -> bool:
-    """Whether a comment does nothing but agree."""
+    """Return whether a comment only expresses agreement."""
     text = body.strip()
     if len(text) > _MOST_AGREEMENT_CHARS:
         return False
@@ -131,18 +131,18 @@ def is_agreement_comment(body: str) -> bool:
 
 
 def is_marked_finished(issue: Issue) -> bool:
-    """Whether an issue, or a pull request, has the label of a sentinel."""
+    """Return whether an issue or a pull request has the label of a sentinel."""
     return FINISHED_LABEL in {label.lower() for label in issue.labels}
 
 
 def sentinel_in(issues: Iterable[Issue]) -> Issue | None:
-    """Return the open sentinel that counts: the one with the lowest number, whoever made it; None without one."""
+    """Return the open sentinel with the lowest number, whoever made it; None if there is none."""
     found = (one for one in issues if one.state == "open" and not one.is_pull_request and is_marked_finished(one))
     return min(found, key=lambda one: one.number, default=None)
 
 
 def is_creator_gone(sentinel: Issue, seen_at: datetime | None, now: datetime) -> bool:
-    """Whether the author of a sentinel gave no sign for two days; `seen_at` is the last one, if any is known."""
+    """Return whether the author of a sentinel gave no sign for two days; `seen_at` is the last one, if known."""
     made_at = parse_iso(sentinel.created_at)
     return now - max(made_at, seen_at or made_at) > CREATOR_GONE
 
@@ -160,9 +160,9 @@ def _closed(facts: SentinelFacts) -> SentinelCode:
 
 
 def _spoken_elsewhere(facts: SentinelFacts, since: datetime) -> bool:
-    """Whether somebody whose words count opened an issue after that moment, or a person among them wrote in one.
+    """Return whether a trusted account opened an issue after that time, or a trusted person commented on one.
 
-    A SOUL opens issues for people who asked it elsewhere, so its issues count as theirs do; the memo of a ritual asks
+    A SOUL opens issues for people who asked it elsewhere, so its issues count like theirs; the memo of a ritual asks
     for nothing.
     """
     if any(not facts.trusted.is_program(one.account) for one in _counted(facts, facts.comments_on_others, since)):

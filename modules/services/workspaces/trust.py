@@ -1,8 +1,8 @@
-"""Which accounts and pull requests count in a workspace: SOULs run commands for a plan, so not everybody's does.
+"""Decides which accounts and pull requests count in a workspace, as SOULs run commands for a plan.
 
 The accounts are ours, the owner's, those of the peers that the owner listed, and those that may push to the repository
-now. GitHub tells only those who may push themselves; where it cannot be read nobody counts for it. Accounts and
-repositories are told apart by their numeric ids: where another one answers under its name nobody counts.
+now. GitHub shows the latter only to those who may push themselves; if they cannot be read, none count. Accounts and
+repositories are identified by numeric ids: if a name now belongs to another one, nobody counts.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from modules.services.pinned_names.store import PinnedNames
 T = TypeVar("T")
 
 MOST_PEOPLE = 20
-"""Of so many accounts what they wrote is asked for where there is more than was read."""
+"""The most accounts whose older writings are requested if there are more than one request returns."""
 READ_AGAIN_S = 900.0
-"""How long the list of who may push counts, in seconds."""
+"""The seconds for which the list of accounts that may push is valid."""
 
 Right = Literal["us", "owner", "peer", "push"]
-"""Why an account counts: it is ours, the owner's, that of a peer whom the owner listed, or may push there."""
+"""The reasons why an account counts: it is ours, the owner's, that of a peer whom the owner listed, or may push."""
 
 _PROVENANCE: dict[Right | None, Provenance] = {
     "us": Provenance.SELF,
@@ -39,9 +39,9 @@ _PROVENANCE: dict[Right | None, Provenance] = {
 
 @dataclass(frozen=True, slots=True)
 class TrustedAccounts:
-    """The accounts that count in one workspace. `owner` is None where nobody is set.
+    """The accounts that count in one workspace. `owner` is None if none is set.
 
-    `is_whole` is False where not all of them could be read: then nothing follows from what somebody did not say.
+    `is_whole` is False if not all of them could be read; then nothing may be concluded from silence.
     """
 
     us: Account
@@ -51,7 +51,7 @@ class TrustedAccounts:
     is_whole: bool = True
 
     def why(self, account: Account) -> Right | None:
-        """Return why an account counts; None where it does not."""
+        """Return why an account counts, or None."""
         if not account.id:
             return None
         if account == self.us:
@@ -68,9 +68,9 @@ class TrustedAccounts:
 
     @property
     def editors(self) -> Provenance:
-        """Return how far what stands there is trusted at most, whoever wrote it: who may push may edit it.
+        """The highest trust of anything in the repository, whoever wrote it, as everybody who may push may edit it.
 
-        GitHub shows the author's name all the same. Where it is not known who may push, anybody may.
+        GitHub shows the author's name all the same. If it is unknown who may push, anybody may.
         """
         if not self.is_whole:
             return Provenance.STRANGER
@@ -81,7 +81,7 @@ class TrustedAccounts:
         return self.why(account) is not None
 
     def covers_besides_us(self, account: Account) -> bool:
-        """Return whether an account counts that is not ours: what we did ourselves makes nobody's words count."""
+        """Return whether an account other than ours counts: our own acts make nobody's words count."""
         return self.why(account) not in {None, "us"}
 
     def is_program(self, account: Account) -> bool:
@@ -93,33 +93,33 @@ class TrustedAccounts:
         return bool(account.id) and account == self.owner
 
     def others(self) -> list[Account]:
-        """Return the accounts that count but ours, each once, in the order of their ids."""
+        """Return the accounts that count except ours, each once, in the order of their ids."""
         owner = () if self.owner is None else (self.owner,)
         return sorted({*owner, *self.peers, *self.pushers} - {self.us}, key=lambda one: one.id)
 
     def lets_close(self, author: Account) -> bool:
-        """Return whether GitHub lets us close an issue of `author`: our own, or any where we may push."""
+        """Return whether GitHub lets us close an issue of `author`: our own, or any if we may push."""
         return bool(self.us.id) and (author == self.us or self.us in self.pushers)
 
 
 def by_login(answer: ApiResult[tuple[T, ...]]) -> tuple[T, ...]:
-    """Return what a search by the login of an account found: nothing, where nobody has that login any more.
+    """Return what a search by an account's login found; nothing if nobody has that login any more.
 
-    Who counts is told by id, so whoever takes the login is a stranger. Raises what `or_raise` raises.
+    Accounts count by id, so whoever takes over a login is a stranger. Raises what `or_raise` raises.
     """
     return answer.or_else((), "invalid")
 
 
 @dataclass(slots=True)
 class WorkspaceTrust:
-    """Knows which accounts count in each workspace.
+    """Knows the accounts that count in each workspace.
 
     Attributes:
         github: our account.
-        owner: the owner's login, as it was set; "" for none.
+        owner: the owner's login as set; "" for none.
         peers: returns the accounts of the peers that the owner listed.
         clock: the time.
-        names: what the names stood for when they were first seen.
+        names: the ids of names when they were first seen.
 
     """
 
@@ -137,14 +137,14 @@ class WorkspaceTrust:
         self._identity = RepositoryIdentity(self.github, self.names)
 
     async def people(self) -> TrustedAccounts:
-        """Return who counts wherever it is: we, the owner, and the peers whom the owner listed."""
+        """Return the accounts that count everywhere: ours, the owner's, and those of the listed peers."""
         us, owner = await self._our_account(), await self._owners_account()
         return TrustedAccounts(us or Account(0, self.github.login), owner.or_else(None), frozenset(self.peers()))
 
     async def accounts(self, repo: Repo) -> TrustedAccounts:
-        """Return who counts in a workspace; the repository is asked anew once a quarter of an hour.
+        """Return the accounts that count in a workspace; the repository is read at most every quarter of an hour.
 
-        Nobody counts where it cannot be read, and where another repository answers than when it was first seen.
+        Nobody counts if it cannot be read, or if its name belongs to another repository than first seen.
         """
         us = await self._our_account()
         if us is None:
@@ -157,13 +157,13 @@ class WorkspaceTrust:
         return TrustedAccounts(us, owner.data, frozenset(self.peers()), pushers)
 
     def has_passed_on(self, repo: Repo) -> bool:
-        """Return whether another repository answered under a name at the last look, which waits for the owner."""
+        """Return whether at the last look the name belonged to another repository, which waits for the owner."""
         return self.names.has_passed_on("repository", repo.full_name)
 
     async def _who_may_push(self, repo: Repo) -> frozenset[Account] | Err | None:
-        """Those who may push there, none where we may not ask, an `Err` where that cannot be read now.
+        """Return those who may push there, nobody if we may not ask, or an `Err` if it cannot be read now.
 
-        None where it is not surely the repository that it was.
+        Return None if it may be another repository than before.
         """
         key, now = repo.full_name.lower(), self.clock.monotonic()
         read_at, known = self._pushers.get(key, (now - READ_AGAIN_S, None))
@@ -181,7 +181,7 @@ class WorkspaceTrust:
         return frozenset(pushers.data)
 
     async def _our_account(self) -> Account | None:
-        """Our account, as the token tells it; None while that is not known."""
+        """Return our account, as the token tells it; None while unknown."""
         if self._us is None:
             rights = (await self.github.rights()).or_else(None)
             self._us = Account(rights.id, rights.login) if rights and rights.id else None
@@ -189,7 +189,7 @@ class WorkspaceTrust:
 
     @answering
     async def _owners_account(self) -> ApiResult[Account | None]:
-        """The account of the owner, as it was first seen; None where there is none."""
+        """Return the owner's account as first seen; None if none is set."""
         known = self.names.get("github", self.owner)
         if self.owner and self.clock.monotonic() - self._owner_asked_s >= READ_AGAIN_S:
             found = await self.github.get_user(self.owner)
@@ -201,22 +201,22 @@ class WorkspaceTrust:
 
 
 MOST_PULLS = 100
-"""So many of the newest pull requests are read in one request; of more, those of each account that counts."""
+"""The number of newest pull requests read in one request; if there are more, each trusted account is searched."""
 _MOST_WRITTEN = 1_000
 
 _PART_OF = re.compile(r"\bpart of #([0-9]{1,9})(?![0-9])", re.IGNORECASE)
 
 
 def plan_of(text: str) -> int | None:
-    """Return the issue that the text of a pull request says it is part of, None where it says none."""
+    """Return the number of the issue that a pull request says it is part of, or None."""
     part = _PART_OF.search(text)
     return int(part[1]) if part else None
 
 
 def pulls_for(plan: int, pulls: Iterable[PullRequest], trusted: TrustedAccounts) -> list[PullRequest]:
-    """Return those that name the plan, by accounts that count and from branches of the repository itself.
+    """Return the pull requests for the plan, by trusted accounts and from branches of the repository itself.
 
-    Anybody can write any number into theirs, and name the branch of a fork as they like.
+    Anybody can write any number into theirs, and choose the name of a fork's branch.
     """
     return [one for one in pulls if plan_of(one.body) == plan and trusted.covers(one.account) and not one.is_from_fork]
 
@@ -225,9 +225,9 @@ def pulls_for(plan: int, pulls: Iterable[PullRequest], trusted: TrustedAccounts)
 async def read_pulls(
     github: GitHub, repo: Repo, plan: int, trusted: TrustedAccounts
 ) -> ApiResult[tuple[PullRequest, ...]]:
-    """Return the pull requests in any state that are newer than a plan, and may be for it.
+    """Return the pull requests in any state that are newer than a plan and may be for it.
 
-    Where there are more than one request tells, they are found by who made them: no number of others hides one.
+    If there are more than one request returns, they are searched by author, so that no number of others hides one.
     """
     newest = (await github.pulls.list(repo, state="all", limit=MOST_PULLS)).or_raise()
     if len(newest) < MOST_PULLS or newest[-1].number <= plan:

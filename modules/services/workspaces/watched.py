@@ -1,8 +1,8 @@
-"""Finds, makes and remembers the workspaces that the SOUL watches: `.memory/watched_workspaces.json`.
+"""Finds, creates and stores the workspaces that the SOUL watches: `.memory/watched_workspaces.json`.
 
-They are the one of the organisation that the owner set, and the repositories in which the owner, or the host of a room
-that the owner set, asked for work by name. One that could not be looked for is never taken for one that is missing. The
-file is written atomically after each change and kept across versions; what other programs wrote into an entry stays.
+They are the workspace of the organisation that the owner set, and the repositories in which the owner, or the host of a
+room that the owner set, asked for work by name. A failed search is never taken for a missing workspace. The file is
+written atomically after each change and kept across versions; fields of other programs in an entry stay.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KNOWN_FOR_S = 600.0
 
 
 class WorkspaceFinder:
-    """Looks through the repositories of organisations; what it found counts for ten minutes. Keeps nothing on disk."""
+    """Searches the repositories of organisations; results are valid for ten minutes and not stored on disk."""
 
     def __init__(self, github: GitHub, clock: Clock) -> None:
         self._github = github
@@ -42,9 +42,9 @@ class WorkspaceFinder:
 
     @answering
     async def find_existing_workspace(self, org: str, *, anew: bool = False) -> ApiResult[Repository | None]:
-        """Return the first repository of an organisation that is named as a workspace; None where it has none.
+        """Return the first repository of an organisation that is named as a workspace, or None.
 
-        Each hundred repositories cost a request. With `anew` what was found before does not count.
+        Each hundred repositories cost a request. With `anew` earlier results are ignored.
         """
         known = self._found.get(org.lower())
         if known and not anew and self._clock.monotonic() - known[1] < KNOWN_FOR_S:
@@ -59,41 +59,41 @@ class WorkspaceFinder:
 
     @answering
     async def get_workspace_url(self, org: str) -> ApiResult[str]:
-        """Return the address of the workspace of an organisation; "" where it has none."""
+        """Return the address of the workspace of an organisation; "" if it has none."""
         found = (await self.find_existing_workspace(org)).or_raise()
         return Ok(found.html_url if found else "")
 
 
 def precedence(one: Repository) -> tuple[str, str]:
-    """Return what orders the workspaces of an organisation: the oldest is the first, of several of one second by name.
+    """Return the key that orders the workspaces of an organisation: oldest first, within one second by name.
 
-    All who look at the same repositories find the same one, whenever they look.
+    All who search the same repositories find the same one at any time.
     """
     return one.created_at, one.full_name.lower()
 
 
 def is_workspace_name(name: str) -> bool:
-    """Whether a repository of this name is a workspace."""
+    """Return whether this is the name of a workspace."""
     return name.lower().startswith(WORKSPACE_PREFIX) and len(name) > len(WORKSPACE_PREFIX)
 
 
 MOST_WATCHED = 50
 GONE_FOR = timedelta(days=7)
-"""How long a workspace is missed before it is watched no longer."""
+"""The time for which a workspace may be missing before it is no longer watched."""
 _STOPPED = "unwatchedAt"
 
 
 class WatchedWorkspace(FileRecord):
-    """A workspace.
+    """A watched workspace.
 
-    `discovered_in_thread` is the root of the thread on Bluesky in which it was first named; `active_plan_issues` are
+    `discovered_in_thread` is the root of the thread on Bluesky in which it was first named. `active_plan_issues` are
     the numbers of its open plans at `last_polled`, when they were last read. `last_plan_synthesis_attempt` and
-    `last_health_check_attempt` tell when a plan was last looked for in its issues, and the work in it last judged.
-    Issues that nobody touched after `no_work_before` hold no work, as the model said when it read them.
-    `finished_issue_number` is the issue that says that it is finished; None for one that is not. Once such an
-    issue was closed, no other is made before `no_sentinel_before`. `undoable_told` are the plans of which the owner was
-    told that they have tasks which this SOUL cannot do. `requested` marks a repository that is watched because the
-    owner, or the host of a room, asked for work in it: only that work is done there.
+    `last_health_check_attempt` are the times of the last planning and the last check of its work. Issues that nobody
+    touched after `no_work_before` hold no work, as the model said when it read them. `finished_issue_number` is the
+    issue that says that it is finished, or None. After such an issue was closed, no other is made before
+    `no_sentinel_before`. `undoable_told` are the plans of which the owner was told that they have tasks which this SOUL
+    cannot do. `requested` marks a repository that is watched because the owner, or the host of a room, asked for work
+    in it: only that work is done there.
     """
 
     owner: str
@@ -113,7 +113,7 @@ class WatchedWorkspace(FileRecord):
 
 
 class WorkspaceChange(TypedDict, total=False):
-    """What can change of a workspace that is watched; the fields are those of `WatchedWorkspace`."""
+    """The changeable fields of a watched workspace, as in `WatchedWorkspace`."""
 
     last_polled: datetime
     active_plan_issues: tuple[int, ...]
@@ -126,9 +126,9 @@ class WorkspaceChange(TypedDict, total=False):
 
 
 class WatchedWorkspaces:
-    """The store. `notice` is a line for the owner if the file was not as expected.
+    """Stores the watched workspaces. `notice` is a line for the owner if the file was not as expected.
 
-    The pages of repositories lie at `address`.
+    `address` is the base address of the repositories' pages.
     """
 
     def __init__(self, path: Path, clock: Clock, address: str) -> None:
@@ -142,15 +142,15 @@ class WatchedWorkspaces:
         self._file.records = found
 
     def all(self) -> list[WatchedWorkspace]:
-        """All that are watched, those that were found first in front."""
+        """Return all watched workspaces, oldest discovery first."""
         return sorted(self._file.records.values(), key=lambda one: one.discovered_at)
 
     def get(self, repo: Repo) -> WatchedWorkspace | None:
-        """What is known of a repository, if it is watched."""
+        """Return the entry of a repository, or None if it is not watched."""
         return self._file.records.get(_key(repo))
 
     def names(self) -> frozenset[str]:
-        """Return the repositories that are watched, `owner/name` in lower case. May be asked from any thread."""
+        """Return the watched repositories as `owner/name` in lower case. May be called from any thread."""
         return frozenset(self._file.records)
 
     def default(self) -> Repo | None:
@@ -160,9 +160,9 @@ class WatchedWorkspaces:
         return Repo(meant[0].owner, meant[0].repo) if len(meant) == 1 else None
 
     def watch(self, repo: Repo, thread_uri: str | None = None, *, requested: bool = False) -> bool:
-        """Watch a workspace, and remember the thread that it was named in; return whether it is new.
+        """Watch a workspace and store the thread that named it; return whether it is new.
 
-        Nothing changes where it is watched already, but for a thread where none was known; nothing is added beyond
+        A workspace that is watched already changes only if its thread was unknown; nothing is added beyond
         `MOST_WATCHED`. `requested` is stored for a new one. Raises `StorageError`.
         """
         known = self.get(repo)
@@ -186,7 +186,7 @@ class WatchedWorkspaces:
         return known is None
 
     def unwatch(self, repo: Repo) -> bool:
-        """Stop watching a repository, and note when; return whether it was watched. Raises `StorageError`."""
+        """Stop watching a repository and store the time; return whether it was watched. Raises `StorageError`."""
         known = self._file.records.pop(_key(repo), None)
         stopped = {**self._stopped(), _key(repo): self._clock.now()}
         newest = sorted(stopped.items(), key=lambda one: one[1])[-MOST_WATCHED:]
@@ -195,7 +195,7 @@ class WatchedWorkspaces:
         return known is not None
 
     def stopped_at(self, repo: Repo) -> datetime | None:
-        """Return when a repository was last unwatched; None where it was not, or is one of many and long ago."""
+        """Return when a repository was last unwatched; None if never, or if it is not among the last `MOST_WATCHED`."""
         return self._stopped().get(_key(repo))
 
     def _stopped(self) -> dict[str, datetime]:
@@ -204,9 +204,9 @@ class WatchedWorkspaces:
         return {name: at for name, text in found if (at := parse_iso_or_none(text if isinstance(text, str) else ""))}
 
     def unwatch_gone(self, repo: Repo) -> bool:
-        """Watch a workspace no longer that GitHub does not find; return whether that is so.
+        """Stop watching a workspace that GitHub does not find; return whether that was done.
 
-        One that was read within a week stays, and one that is finished. Raises `StorageError`.
+        A workspace that was read within a week, or is finished, stays. Raises `StorageError`.
         """
         known = self.get(repo)
         if known is None or known.finished_issue_number is not None:
@@ -218,14 +218,14 @@ class WatchedWorkspaces:
         return True
 
     def note_plans(self, repo: Repo, numbers: Sequence[int]) -> None:
-        """Note that the open plans of a workspace were read just now. Raises `StorageError`."""
+        """Store the open plans of a workspace, read just now. Raises `StorageError`."""
         if self.get(repo):
             now = self._clock.now()
             self._file.rest["lastFullPoll"] = iso(now)
             self.note(repo, last_polled=now, active_plan_issues=tuple(numbers))
 
     def note(self, repo: Repo, **changes: Unpack[WorkspaceChange]) -> None:
-        """Note what changed of a workspace; nothing where it is not watched. None takes a value away.
+        """Store changes of a workspace, if it is watched. None removes a value.
 
         Raises `StorageError`.
         """
@@ -238,7 +238,7 @@ class WatchedWorkspaces:
         return self._file.one_save()
 
     def is_thread_of_one(self, root_uri: str) -> bool:
-        """Whether a workspace was first named in the thread under this root."""
+        """Return whether a workspace was first named in the thread under this root."""
         return any(one.discovered_in_thread == root_uri for one in self._file.records.values())
 
 
@@ -256,7 +256,7 @@ CreationCode = Literal["created", "exists", "unknown", "elsewhere", "refused", "
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceRequest:
-    """A workspace that is asked for, and what the outbox is told of who asked; `thread_uri` is where, "" if nowhere."""
+    """A requested workspace and who asked, for the outbox; `thread_uri` is where, "" if nowhere."""
 
     name: str
     description: str = ""
@@ -270,11 +270,11 @@ class WorkspaceRequest:
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """What came of asking for a workspace.
+    """The result of a request for a workspace.
 
-    `created` and `exists` name the `workspace`. `unknown`: whether there is one could not be seen, so none is made.
-    `elsewhere`: that organisation is not the one that the owner set. `held` waits for approval, `waits` has not
-    left yet, `refused` and `failed` will not leave; `reason` says why.
+    `created` and `exists` name the `workspace`. `unknown`: it could not be read whether there is one, so none is made.
+    `elsewhere`: that organisation is not the one that the owner set. `held` waits for approval, `waits` has not left
+    yet, `refused` and `failed` will not leave; `reason` says why.
     """
 
     code: CreationCode
@@ -284,9 +284,9 @@ class Creation:
 
 @dataclass(frozen=True, slots=True)
 class OwnWorkspace:
-    """One workspace for each organisation: that of `org`, "" where the owner set none. `finder` finds others, too.
+    """Keeps one workspace for each organisation: that of `org`, "" if the owner set none. `finder` also finds others.
 
-    `template` is the repository of which a new one is made.
+    A new one is made from the repository `template`.
     """
 
     org: str
@@ -299,9 +299,9 @@ class OwnWorkspace:
     clock: Clock
 
     async def watch_existing(self) -> None:
-        """Watch the workspace of the organisation, if none of it is watched. What cannot be seen is looked for later.
+        """Watch the workspace of the organisation, if none of it is watched. What cannot be read is tried again later.
 
-        One that the owner had unwatched is left alone.
+        A workspace that the owner unwatched is left alone.
 
         Raises:
             StorageError: the watch list cannot be written.
@@ -315,7 +315,7 @@ class OwnWorkspace:
             await self._tell_joined(found)
 
     async def create_workspace(self, request: WorkspaceRequest) -> Creation:
-        """Make the workspace of the organisation from the template, and watch it. Nothing is made where there is one.
+        """Create the workspace of the organisation from the template and watch it, unless there is one.
 
         Raises:
             StorageError: the watch list cannot be written.
@@ -355,17 +355,17 @@ class OwnWorkspace:
 
     @answering
     async def _first_workspace(self, repo: Repo) -> ApiResult[Repository]:
-        """Return which workspace stays: `repo`, that we have made, or one that somebody made at the same moment.
+        """Return which workspace stays: `repo`, which we made, or one that somebody else made at the same time.
 
-        Where that cannot be seen none is watched: the next look at the workspaces finds the one that stays.
+        If that cannot be read, none is watched; the next look finds the one that stays.
         """
         made = (await self.github.get_repository(repo)).or_raise()
         found = (await self.finder.find_existing_workspace(repo.owner, anew=True)).or_raise()
-        # NOTE(self): what GitHub has just made may be missing from its list.
+        # NOTE(self): a repository that was just created may be missing from GitHub's list.
         return Ok(min(made, found or made, key=precedence))
 
     async def _join(self, workspace: Repository, thread_uri: str) -> Creation:
-        """Watch a workspace that is there."""
+        """Watch an existing workspace."""
         if self.watched.watch(workspace.repo, thread_uri or None):
             await self._tell_joined(workspace)
         return Creation("exists", workspace)
@@ -377,19 +377,19 @@ class OwnWorkspace:
         await self.journal.record(entry)
 
     async def _tell_surplus(self, repo: Repo, stays: Repository) -> None:
-        """Tell the owner of the workspace that we have made in vain; no SOUL deletes a repository."""
+        """Tell the owner about a workspace of ours that is not needed; no SOUL deletes a repository."""
         summary = f"{repo.full_name} was made at the same moment as {stays.full_name}, which stays; you can delete it"
         await self.journal.record(Entry("life", "workspaces", summary, line="warn", reason=self.github.page(repo)))
 
     async def _another_or_failed(self, intent: Intent, org: str, thread_uri: str) -> Creation:
-        """Watch the workspace that somebody else made meanwhile, where that is why ours was not made."""
+        """Watch the workspace that somebody else made meanwhile, if that is why ours failed."""
         found = await self.finder.find_existing_workspace(org, anew=True)
         if isinstance(found, Ok) and found.data:
             return await self._join(found.data, thread_uri)
         return Creation("failed", reason=intent.error or intent.state)
 
     async def _filled(self, repo: Repo) -> ApiResult[Repository]:
-        """Return the repository once GitHub has copied the template into it, which it does after it has answered."""
+        """Return the repository once GitHub, after its answer, has copied the template into it."""
         end = self.clock.monotonic() + FILLED_WITHIN_S
         while True:
             read = await self.github.get_repository(repo)
@@ -403,7 +403,7 @@ class OwnWorkspace:
 
 
 def workspace_name(name: str) -> str:
-    """Return the name of the repository for a workspace that is called so."""
+    """Return the name of the repository for a workspace with this name."""
     slug = create_slug(name)
     slug = slug.removeprefix(WORKSPACE_PREFIX) if is_workspace_name(slug) else slug
     return f"{WORKSPACE_PREFIX}{slug[:NAME_CHARS].strip('-')}"
@@ -441,7 +441,7 @@ class RequestedRepositories:
     clock: Clock
 
     async def watch(self, repo: Repo) -> ApiResult[None]:
-        """Watch a repository in which work was asked for; an `Err` says in one line why it cannot be watched.
+        """Watch a repository in which work was requested; an `Err` says in one line why it cannot be watched.
 
         Unless that may change by itself, `catch_up` does not try it again for the same request.
 
@@ -478,7 +478,7 @@ class RequestedRepositories:
     async def catch_up(self) -> None:
         """Watch the repositories of requests that were carried out since the last look.
 
-        A request that cannot be met is told once. One that is older than the last `unwatch` no longer counts.
+        A failure is told once per request. A request older than the last `unwatch` no longer counts.
 
         Raises:
             StorageError: the watch list cannot be written.
@@ -499,9 +499,9 @@ class RequestedRepositories:
 
 
 def _is_request(intent: Intent) -> bool:
-    """Return whether an issue was opened because the owner asked for it in private, or the host of a room did.
+    """Return whether an issue was opened because the owner asked in private, or the host of a room did.
 
-    The host must have named the repository. What the owner approved counts as asked for by the owner.
+    The host must have named the repository. What the owner approved counts as requested by the owner.
     """
     body = intent.body
     if intent.state != "done" or not isinstance(body, IssueBody):
