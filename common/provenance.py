@@ -1,4 +1,4 @@
-"""Whose words shape what is thought and kept, as code computes it; a model has no say in it."""
+"""Whose words influence what is thought and kept, as code computes it; a model has no say in it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from enum import IntEnum
 from typing import Literal
 
 Trust = Literal["stranger", "peer", "self", "owner"]
-"""Whose words something that is kept rests on: the least trusted ones."""
+"""Whose words a kept item is based on: the least trusted ones."""
 
 
 class Provenance(IntEnum):
-    """Whose words shape this turn, least trusted first. A turn has the provenance of its least trusted text."""
+    """Whose words influence this turn, least trusted first. A turn has the provenance of its least trusted text."""
 
     STRANGER = 0
     PEER = 1

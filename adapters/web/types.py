@@ -1,4 +1,4 @@
-"""The result of a fetch, and its text, decoded as browsers do: by byte order mark, then header, then the page itself."""
+"""The result of a fetch, and its text, decoded as browsers do: by byte order mark, then header, then its own head."""
 
 from __future__ import annotations
 
