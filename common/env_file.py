@@ -82,7 +82,7 @@ def _with_environment(written: Mapping[str, str]) -> dict[str, str]:
 
 
 def _values(bindings: list[Binding]) -> dict[str, str]:
-    """Return the values as a shell has them: `${NAME}` stands for another value, but not in single quotes."""
+    """Return the values as a shell has them: `${NAME}` is replaced by another value, but not in single quotes."""
     values: dict[str, str] = {}
     for binding in bindings:
         if binding.key is None or binding.value is None:

@@ -303,7 +303,7 @@ About: TypeAlias = (
     | CodingFacts
     | ReviewFacts
 )
-"""What a turn is about; `kind` tells which."""
+"""The subject of a turn; `kind` tells which."""
 
 
 @dataclass(frozen=True, slots=True)

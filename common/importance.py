@@ -1,4 +1,4 @@
-"""How important it is for whom something is done."""
+"""The importance of work, by the person for whom it is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often each loop runs, and how long a SOUL waits between acts.
+"""The intervals of the loops, and the waits of a SOUL between acts.
 
 Production runs in real time. The town runs faster, which is refused for services that are not on this machine.
 """

@@ -149,7 +149,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one store holds about a person: how many entries, and the text in them."""
+    """The data that one store holds about a person: how many entries, and the text in them."""
 
     store: str
     count: int

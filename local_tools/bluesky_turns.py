@@ -1,4 +1,4 @@
-"""What the Bluesky tools share: their inputs, the facts of the turn, checks of a reply, and look-ups.
+"""Shared parts of the Bluesky tools: their inputs, the facts of the turn, checks of a reply, and look-ups.
 
 Their descriptions are in `skills/bluesky-tools`; an empty input means "the one given". All results of a look-up are
 untrusted text.
@@ -82,7 +82,7 @@ class SubjectInput(BaseModel):
 
 
 class ExitInput(BaseModel):
-    """Leave a conversation."""
+    """The end of a conversation."""
 
     closing_type: Literal["like", "message"] = "like"
     reason: str
@@ -90,7 +90,7 @@ class ExitInput(BaseModel):
 
 
 class SilenceInput(BaseModel):
-    """Say nothing."""
+    """The reason for saying nothing."""
 
     reason: str
 
@@ -120,7 +120,7 @@ class ActorListInput(ActorInput):
 
 
 class LimitInput(BaseModel):
-    """How much to read."""
+    """The number of items to read."""
 
     limit: int = Field(default=20, ge=1, le=100)
 

@@ -20,7 +20,7 @@ from modules.services.work.types import Disposition
 
 
 class ImproveInput(BaseModel):
-    """What the SOUL should be able to do."""
+    """Something that the SOUL should be able to do."""
 
     wish: str = Field(min_length=1, max_length=WISH_CHARS)
 

@@ -1,4 +1,4 @@
-"""What the GitHub tools share: their inputs, the repository that is meant, and how an act is sent and waited for.
+"""Shared parts of the GitHub tools: their inputs, the repository that is meant, and sending an act and waiting for it.
 
 Their descriptions are in the skills; an empty input means "not given".
 """
@@ -156,7 +156,7 @@ class GitHubToolServices(Protocol):
 
 
 IN_THREAD: Mapping[type, frozenset[str]] = {IssueTurn: frozenset({"owner", "repo"})}
-"""What a turn about a GitHub thread provides to a tool for a repository."""
+"""The fields of a repository tool that a turn about a GitHub thread fills in."""
 
 
 def _is_for_owner(turn: Turn) -> bool:

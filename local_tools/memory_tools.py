@@ -61,7 +61,7 @@ class MemorySaveInput(BaseModel):
 
 
 class MemorySearchInput(BaseModel):
-    """What to look for."""
+    """A search for memories."""
 
     query: str
     kinds: list[Kind] = []

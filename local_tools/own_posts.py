@@ -54,7 +54,7 @@ class PostInput(BaseModel):
 
 
 class LimitRepliesInput(BaseModel):
-    """Who may reply to a post that is published, or waits to be sent."""
+    """The people who may reply to a post that is published, or waits to be sent."""
 
     who: list[Audience] = Field(min_length=1)
     post_uri: str = ""

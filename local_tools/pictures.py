@@ -93,7 +93,7 @@ class SharedPostInput(BaseModel):
 
 
 class WaitingInput(BaseModel):
-    """How many posts to list."""
+    """The number of posts to list."""
 
     limit: int = Field(default=10, ge=1, le=50)
 

@@ -35,7 +35,7 @@ _MOST_CHARS, _FINDING_CHARS, _MOST_SOURCES = 200, 1_000, 5
 
 
 class SearchInput(BaseModel):
-    """What to look for."""
+    """A search for posts or people."""
 
     query: str = Field(min_length=1, max_length=_MOST_CHARS)
     what: Literal["posts", "people"] = "posts"
@@ -53,7 +53,7 @@ class AddressInput(BaseModel):
 
 
 class QuestionInput(BaseModel):
-    """What to look up later."""
+    """A question to look up later."""
 
     question: str = Field(min_length=1)
 
@@ -95,7 +95,7 @@ class ReadingTools:
         """Read the newest posts of an account, of a feed, or of the accounts on a list."""
         if account := _account_at(args.address):
             account = self.looks.account(account, turn)
-            # NOTE(self): our replies may repeat what we were told to say.
+            # NOTE(self): our replies may repeat what others told us to say.
             kinds = "posts_no_replies" if account in {self.atproto.did, self.atproto.handle} else None
             feed = await self.atproto.get_author_feed(account, args.limit, filter=kinds)
             return await self._posts(feed.or_raise(), turn)
@@ -184,7 +184,7 @@ class ReadingTools:
 def sources_of(seen: Mapping[str, str], said: Container[str]) -> dict[str, str]:
     """Return links to what a turn was shown, with each author's DID: those named in `said`, else the first posts."""
     named = [one for one in seen if one in said or _link(one) in said]
-    # NOTE(self): an account stands for itself, or for a memory about it: a post says more.
+    # NOTE(self): an entry for an account is the account itself, or a memory about it: a post says more.
     named = named or [one for one in seen if one != seen[one]]
     return {_link(one): seen[one] for one in named[:_MOST_SOURCES]}
 

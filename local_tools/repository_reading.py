@@ -25,7 +25,7 @@ _SHOW = ("--stat", "--patch", "--diff-merges=first-parent", "--no-color", "--no-
 
 
 class RepositoryReadInput(InRepository):
-    """What to read, and at which branch, tag or commit; the default branch if none is given."""
+    """The thing to read, and the branch, tag or commit; the default branch if none is given."""
 
     what: Literal["files", "file", "search", "history", "commit"] = "files"
     at: str = ""

@@ -26,7 +26,7 @@ Named = Annotated[str, BeforeValidator(lambda one: f"S{n}" if (n := schedule_num
 
 
 class ScheduleAddInput(BaseModel):
-    """What to do, and a local date and time. With `changes`, fields that are left out stay unchanged."""
+    """The thing to do, and a local date and time. With `changes`, fields that are left out stay unchanged."""
 
     what: str = ""
     at: str = ""

@@ -22,7 +22,7 @@ _LOOKED_BACK = timedelta(days=90)
 
 
 class TalkSearchInput(BaseModel):
-    """What to look for."""
+    """A search in conversations."""
 
     words: str = ""
     person: str = ""

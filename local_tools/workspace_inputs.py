@@ -33,7 +33,7 @@ class InRepository(BaseModel):
 
 
 class MemoInput(InRepository):
-    """An issue that keeps a thought."""
+    """An issue that records a thought."""
 
     title: str
     body: str = ""

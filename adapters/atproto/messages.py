@@ -138,7 +138,7 @@ class Messenger(Writer):
 
         `after_rev` is the revision of the newest message known before the first try ("" if there was none), so no
         clocks are compared. A deleted message may have had any text, so it counts. More than one result means that the
-        text was sent more than once, or by two acts. Returns an `Err` if it cannot be told: a message in between could
+        text was sent more than once, or by two acts. Returns an `Err` if that is uncertain: a message in between could
         not be read, or more than 1 000 came since.
         """
         read = (await self.get_messages_since(conversation_id, after_rev)).or_raise()

@@ -103,7 +103,7 @@ class AccountNewest:
         given = {"cursor": cursor} if cursor else {}
         answer = await self._ask(_LOG, headers={"atproto-proxy": DIRECT_MESSAGE_SERVICE}, **given)
         if isinstance(answer, NotAllowedErr):
-            self._messages = False  # the password has no access to them, which the SOUL told its owner
+            self._messages = False  # the password has no access to them; the SOUL has told its owner so
             return cursor
         found = answer.or_raise()
         return (text_of(found, "cursor") or cursor) if found.get("logs") or not cursor else cursor

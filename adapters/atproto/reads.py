@@ -320,7 +320,7 @@ class Reader:
         actor: str,
         limit: int = 50,
         cursor: str | None = None,
-        filter: str | None = None,  # noqa: A002 - the service's own word
+        filter: str | None = None,  # noqa: A002 - the service's own name for it
     ) -> ApiResult[ListPage[FeedItem]]:
         """Return a page of posts by an account, newest first. `filter` is for example `posts_no_replies`."""
         method = "app.bsky.feed.getAuthorFeed"

@@ -139,7 +139,7 @@ def _link(match: regex.Match[str], scheme: str) -> Span | None:
 
 
 def _without_emphasis(match: regex.Match[str]) -> str:
-    """Return the URL without trailing emphasis marks that also stand before it: `**https://example.org**`."""
+    """Return the URL without trailing emphasis marks that also come before it: `**https://example.org**`."""
     before = match.string[match.start() - 1 : match.start()]
     url = match[0].rstrip(_TRAILING) if before and before in _EMPHASIS else match[0]
     return url.rstrip(before) if before and before in _EMPHASIS else url

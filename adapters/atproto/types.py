@@ -8,7 +8,7 @@ from typing import Generic, Literal, TypeVar
 from common.result import Err
 
 Barrier = Literal["", "muted", "blocked", "blocks us"]
-"""What stands between us and an account: our own mute or block on Bluesky, or the other account's block."""
+"""The barrier between us and an account: our own mute or block on Bluesky, or the other account's block."""
 
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class StrongRef:
 
 @dataclass(frozen=True, slots=True)
 class ReplyRefs:
-    """What a reply refers to: the post it answers and the root of the thread."""
+    """The references of a reply: the post it answers and the root of the thread."""
 
     parent: StrongRef
     root: StrongRef
@@ -291,7 +291,7 @@ class Record:
 
 
 ConversationStatus = Literal["request", "accepted"]
-"""Whether we take part in a conversation, or somebody only requested it."""
+"""Our part in a conversation: we take part, or somebody only requested it."""
 
 MessageEventKind = Literal["began", "accepted", "left", "message", "deleted", "read", "other"]
 
@@ -374,7 +374,7 @@ class MessageEventPage:
 
 @dataclass(frozen=True, slots=True)
 class ServiceErr(Err):
-    """An `Err` with the service's own word for it, for example `RecordNotFound`."""
+    """An `Err` with the service's own name for it, for example `RecordNotFound`."""
 
     name: str = ""
 

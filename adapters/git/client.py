@@ -267,7 +267,7 @@ class Git:
             ("-C", str(clone), "rev-parse", "--verify", "--quiet", "HEAD^{commit}"), at=clone.parent
         )
         if isinstance(found, GitRun) and found.code == 1:
-            return None  # there is no commit in it yet
+            return None  # it has no commit yet
         for arguments in ((*LISTING, "HEAD"), ("reset", "--quiet", "--hard")):
             run = await self._run(("-C", str(clone), *arguments), at=clone.parent)
             if isinstance(run, GitRun) and run.is_cut:

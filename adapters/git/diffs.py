@@ -17,7 +17,7 @@ _NEW_PATH = re.compile(r"^\+\+\+ \"?b/(.+?)\"?\t?$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """How one file differs.
+    """The differences of one file.
 
     Attributes:
         path: the path of the file; its old path if it was removed.

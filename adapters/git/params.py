@@ -1,4 +1,4 @@
-"""What may be passed to `git`: addresses, branches, and the settings of every run. Pure."""
+"""Validates what is passed to `git`, and defines the settings and environment of every run. Pure."""
 
 from __future__ import annotations
 

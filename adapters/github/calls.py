@@ -51,7 +51,7 @@ logger = logging.getLogger(__name__)
 
 
 class Ask:
-    """What the work of one call uses: PyGithub's `requester`, and PyGithub objects made with it."""
+    """The interface for the work of one call: PyGithub's `requester`, and PyGithub objects made with it."""
 
     def __init__(self, requester: sdk.Requester) -> None:
         self.requester = requester

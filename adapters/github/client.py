@@ -163,7 +163,7 @@ class GitHub:
 
     @property
     def rate(self) -> RateLimitStatus:
-        """What is left of the hour's requests, as far as known."""
+        """The remaining requests of the hour, as far as known."""
         return self._gate.budget.status
 
     def back_off(self) -> BackOff | None:

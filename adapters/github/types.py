@@ -93,7 +93,7 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """An issue, or a pull request seen as one (`is_pull_request`)."""
+    """An issue, or a pull request in the form of one (`is_pull_request`)."""
 
     number: int
     title: str
@@ -291,7 +291,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class NotificationSubject:
-    """What a notification is about; `url` is its API address, "" if it has none."""
+    """The subject of a notification; `url` is its API address, "" if it has none."""
 
     title: str
     url: str
@@ -415,7 +415,7 @@ class Organization:
 
 @dataclass(frozen=True, slots=True)
 class TokenRights:
-    """What is known of a token: its account's login and id, and the scopes of a classic token.
+    """The known facts about a token: its account's login and id, and the scopes of a classic token.
 
     `kind` follows from the prefix of the token, and from whether GitHub tells its scopes.
     """

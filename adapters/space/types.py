@@ -62,7 +62,7 @@ ERROR_PREFIXES: Final = (
 )
 """The stable prefixes of a server's errors; the wording after them is free."""
 
-# NOTE(self): built at first use, because most commands never talk to a room.
+# NOTE(self): built at first use, because most commands never connect to a room.
 _CONFIG: Final = ConfigDict(alias_generator=to_camel, populate_by_name=True, defer_build=True)
 
 
@@ -73,7 +73,7 @@ def is_host(name: str, agent_id: str | None = None) -> bool:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class IdentitySummary:
-    """How an agent describes itself. `raw` is the object that a room received, which it relays unchanged."""
+    """An agent's description of itself. `raw` is the object that a room received, which it relays unchanged."""
 
     core_values: wire.Lines = ()
     current_interests: wire.Lines = ()

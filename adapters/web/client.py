@@ -376,7 +376,7 @@ def transport_error(error: BaseException, *, what: str, service: str, write: boo
 
 
 def is_well(status: int | None) -> bool:
-    """Return whether a status means that the service works; None stands for no answer."""
+    """Return whether a status means that the service works; None means that no answer came."""
     return status is not None and status < _SERVER_ERROR and status != httpx.codes.TOO_MANY_REQUESTS
 
 

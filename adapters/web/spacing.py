@@ -39,7 +39,7 @@ class RateLimitStatus:
 
 @dataclass(frozen=True, slots=True)
 class BackOff:
-    """How many seconds a service must be left alone, and why."""
+    """The seconds for which a service must be left alone, and the reason."""
 
     seconds: float
     reason: str
@@ -47,7 +47,7 @@ class BackOff:
 
 @dataclass(frozen=True, slots=True)
 class RateLimitRules:
-    """How one service reports its request budget.
+    """The form in which one service reports its request budget.
 
     Attributes:
         service: its name, for messages.
@@ -159,7 +159,7 @@ def _http_date(value: str) -> datetime | None:
 
 
 class Urgency(IntEnum):
-    """How soon a request must leave; the lowest value goes first.
+    """The urgency of a request; the lowest value goes first.
 
     AT_ONCE: the owner, or an act on its way, waits for it. AHEAD: a turn waits for it. BACKGROUND: nothing waits for
     it.

@@ -99,7 +99,7 @@ def seen(text: str) -> str:
 def mixes_scripts(text: str) -> bool:
     """Return whether a word of `text` mixes Latin letters with a script that is not written together with them.
 
-    Latin goes with Chinese, Japanese and Korean scripts; mixed with Cyrillic, Greek and all others it deceives.
+    Latin may mix with Chinese, Japanese and Korean scripts; mixed with Cyrillic, Greek and all others it deceives.
     """
     words = _WORD.findall(unicodedata.normalize("NFKC", seen(text)))
     return any(_LATIN.search(word) and not _BESIDE_LATIN.fullmatch(word) for word in words)

@@ -1,7 +1,7 @@
-"""Classifies what the host of a room wants with a message, as far as its form shows: an act, a follow-up, or talk.
+"""Classifies what the host of a room wants with a message, as far as its form shows: an act, a follow-up, a discussion.
 
 Polite requests have the form of questions, and questions about work look like requests; so explicit requests are tried
-first, then questions about work, then talk. What no form shows is left to a model. Pure.
+first, then questions about work, then discussion. What no form shows is left to a model. Pure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAKING = re.compile(rf"(?:{rules.MAKING})", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class IntentResult:
-    """What a message wants; `ambiguous`: its form does not show it, and `discussion` is only the safe guess."""
+    """The intent of a message; `ambiguous`: its form does not show it, and `discussion` is only the safe guess."""
 
     intent: HostIntent
     confidence: Confidence

@@ -87,4 +87,4 @@ def _plain(text: str) -> str:
     """Return the text in lower case, with single blanks, without hidden characters, look-alikes, accents, handles."""
     shown = _HIDDEN.sub("", unicodedata.normalize("NFKC", text[:_MOST_CHARS]))
     bare = "".join(char for char in unicodedata.normalize("NFKD", shape(shown)) if not unicodedata.combining(char))
-    return _HANDLE.sub("", _BLANKS.sub(" ", bare.replace("’", "'"))).strip()  # noqa: RUF001 - the sign meant
+    return _HANDLE.sub("", _BLANKS.sub(" ", bare.replace("’", "'"))).strip()  # noqa: RUF001 - this character is meant

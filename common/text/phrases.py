@@ -122,7 +122,7 @@ def deference(peers: frozenset[str]) -> regex.Pattern[str]:
 
 
 _URL = lazy_regex(r"https?://\S*[^\s.,;:!?)\]\"'}>]")
-_END = lazy_regex(r"(?<![.!?])[.!?]++[\"'”’)\]*_]*+(?=\s|\Z)|[。！？]++|;(?=\s)")  # noqa: RUF001 - the signs meant
+_END = lazy_regex(r"(?<![.!?])[.!?]++[\"'”’)\]*_]*+(?=\s|\Z)|[。！？]++|;(?=\s)")  # noqa: RUF001 - these characters
 _LINE_END = lazy_regex(r"\n")
 
 

@@ -12,7 +12,7 @@ _HANDLE = re.compile(r"@[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 _SPACE = re.compile(r"\s+")
 _SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _UNSEEN = re.compile(r"[\u00ad\u2060\ufeff]|(?<![@!\w])\u200b")
-_QUOTES = str.maketrans(dict.fromkeys("‘’‚‛′", "'") | dict.fromkeys("“”„‟″", '"'))  # noqa: RUF001 - the signs meant
+_QUOTES = str.maketrans(dict.fromkeys("‘’‚‛′", "'") | dict.fromkeys("“”„‟″", '"'))  # noqa: RUF001 - intended characters
 _SLUG_SIGNS = str.maketrans(
     dict.fromkeys("·/_,:;", "-") | {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d"}
 )
@@ -39,7 +39,7 @@ def as_typed(text: str) -> str:
 
 def straighten(text: str) -> str:
     """Return `text` with plain apostrophes instead of typographic ones."""
-    return text.replace("’", "'").replace("‘", "'")  # noqa: RUF001 - these are the signs meant
+    return text.replace("’", "'").replace("‘", "'")  # noqa: RUF001 - these characters are meant
 
 
 def normalize_quotes(text: str) -> str:
