@@ -213,7 +213,7 @@ class QuestionFacts:
 
 @dataclass(frozen=True, slots=True)
 class OwnTimeFacts:
-    """A turn that the agent scheduled for itself; `what` is its task."""
+    """A turn of the agent's own, at a set time; `what` is its task."""
 
     what: str
     kind: Literal["own_time"] = "own_time"
