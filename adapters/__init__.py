@@ -1,1 +1,1 @@
-"""How a SOUL reaches the world. Every public call returns `ApiResult`; no adapter imports another."""
+"""Clients of everything outside the program. Every public call returns `ApiResult`; no adapter imports another."""

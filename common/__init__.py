@@ -1,1 +1,1 @@
-"""Pure and stateless ground floor: values and rules that every other floor may use."""
+"""Pure and stateless base layer: values and rules that all other packages may use."""

@@ -1,4 +1,4 @@
-"""Time, passed in. `FakeClock` is a product feature: with it a test lives through a day without waiting."""
+"""Time, passed in. `FakeClock` is part of the product: with it a test runs through a day without waiting."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Span = TypeVar("Span", float, timedelta)
 Since = Callable[[datetime], timedelta]
-"""Tells a rule how much was lived since a moment, as `Clock.since` does."""
+"""Returns how much was lived since a moment, as `Clock.since` does; for rules."""
 
 _MINUTE_S, _HOUR_S = 60, 3600
 _HOURS_TOLD = 48
@@ -27,17 +27,17 @@ _DAY_HOURS = 24
 _MOST_DOUBLINGS = 20
 _MOST_AHEAD = 10_000
 _THREADED_STEPS = 200
-"""So often, in one step of a `FakeClock`, work may follow other work in a thread."""
+"""How many times, in one step of a `FakeClock`, work may follow other work in a thread."""
 _THREAD_S = 1.0
-"""So long, of the machine's time, a `FakeClock` waits for work in a thread that may itself wait for the clock."""
+"""How long, in real time, a `FakeClock` waits for work in a thread that may itself wait for the clock."""
 
 
 class Clock(ABC):
-    """What the rest of the program may ask of time.
+    """The time functions of the program.
 
-    The first four tell true time, that of the world: services, deadlines and what is stored keep to it. A life may go
-    faster (`ScaledClock`). Its own waits and limits are written in lived time: `real` says how long they take, `since`
-    how much was lived since a moment.
+    The first four use true time, that of the world: services, deadlines and stored data follow it. A life may go faster
+    (`ScaledClock`). Its own waits and limits are written in lived time: `real` converts them to true time, `since`
+    tells how much was lived since a moment.
     """
 
     _speed: float = 1.0
@@ -45,19 +45,19 @@ class Clock(ABC):
 
     @abstractmethod
     def now(self) -> datetime:
-        """Wall time, aware, UTC."""
+        """Return the wall time, aware, UTC."""
 
     @abstractmethod
     def monotonic(self) -> float:
-        """Seconds that never run backwards; only differences mean something."""
+        """Return seconds that never run backwards; only differences are meaningful."""
 
     @abstractmethod
     async def sleep(self, seconds: float) -> None:
-        """Wait; zero or less only yields."""
+        """Wait; zero or less only yields to other tasks."""
 
     @abstractmethod
     def timeout(self, seconds: float) -> AbstractAsyncContextManager[object]:
-        """Raise `TimeoutError` where the body has not ended after `seconds`."""
+        """Raise `TimeoutError` if the body has not ended after `seconds`."""
 
     def real(self, span: Span) -> Span:
         """Return the true time that a lived `span` takes."""
@@ -68,10 +68,10 @@ class Clock(ABC):
         return span * self._speed
 
     def since(self, moment: datetime) -> timedelta:
-        """Return how much was lived since `moment`, never less than nothing.
+        """Return how much was lived since `moment`, never less than zero.
 
-        A moment that is still to come was written by a clock that was ahead, ours or another machine's. It counts as
-        the moment when this was first asked about it, so that nothing waits for the wrong time to come.
+        A moment in the future was written by a clock that was ahead, ours or another machine's. It counts as the moment
+        when this was first called for it, so that nothing waits for a wrong time to come.
         """
         passed = self.now() - moment
         if passed >= timedelta(0):
@@ -85,7 +85,7 @@ class Clock(ABC):
 
     @property
     def keeps_hours(self) -> bool:
-        """Whether a day of this life is a day of the world, so that there is a night."""
+        """Whether a day of this life is a day of the world, so that it has a night."""
         return self._speed == 1
 
 
@@ -99,7 +99,7 @@ class SystemClock(Clock):
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        import asyncio  # noqa: PLC0415 - takes time to load; a command that only asks what time it is does without
+        import asyncio  # noqa: PLC0415 - takes time to load; a command that only reads the time does not need it
 
         await asyncio.sleep(max(0.0, seconds))
 
@@ -110,7 +110,7 @@ class SystemClock(Clock):
 
 
 class ScaledClock(Clock):
-    """The time of `clock` for a life that goes `speed` times as fast, which must be above 0."""
+    """The time of `clock` for a life that runs `speed` times as fast, which must be above 0."""
 
     def __init__(self, clock: Clock, speed: float) -> None:
         if speed <= 0:
@@ -185,7 +185,7 @@ class FakeClock(Clock):
         return future
 
     async def advance(self, seconds: float) -> None:
-        """Move `seconds` ahead, waking each sleeper and ending each `timeout` at its own moment."""
+        """Move `seconds` ahead; wake each sleeper and end each `timeout` at its own moment."""
         end = self._mono + seconds
         await self._settle()
         while waiting := [heap for heap in (self._sleepers, self._deadlines) if heap and heap[0][0] <= end]:
@@ -199,12 +199,12 @@ class FakeClock(Clock):
         self._mono = end
 
     def jump(self, seconds: float) -> None:
-        """Set the wall clock ahead or back, as an operator or NTP would; monotonic time is untouched."""
+        """Move the wall clock ahead or back, as an operator or NTP would; monotonic time does not change."""
         self._wall += seconds
 
     @staticmethod
     async def _settle() -> None:
-        """Let everything go on that can: tasks, and where the loop knows it (`unfinished`), the work of its threads."""
+        """Let everything run that can: tasks and, if the loop tracks it (`unfinished`), the work of its threads."""
         import asyncio  # noqa: PLC0415 - the same
 
         unfinished: set[asyncio.Future[object]] = getattr(asyncio.get_running_loop(), "unfinished", set())
@@ -219,18 +219,18 @@ class FakeClock(Clock):
 
 
 def iso(moment: datetime) -> str:
-    """ISO-8601 in UTC with milliseconds and `Z`: `2026-01-05T12:00:00.000Z`."""
+    """Return a moment as ISO-8601 in UTC with milliseconds and `Z`: `2026-01-05T12:00:00.000Z`."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_iso(text: str) -> datetime:
-    """The inverse of `iso`, tolerant of any offset; naive input is taken as UTC. Raises `ValueError`."""
+    """Parse the output of `iso`, or any other offset; a time without one is in UTC. Raises `ValueError`."""
     moment = datetime.fromisoformat(text.strip())
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def parse_iso_or_none(value: object) -> datetime | None:
-    """As `parse_iso`, of a value that came from outside; None for whatever is no text or no time."""
+    """Parse an untrusted value like `parse_iso`; None if it is not text or not a time."""
     try:
         return parse_iso(value) if isinstance(value, str) else None
     except ValueError:
@@ -238,17 +238,17 @@ def parse_iso_or_none(value: object) -> datetime | None:
 
 
 def local(moment: datetime, timezone: str = "") -> datetime:
-    """`moment` in the named IANA time zone, or in the machine's own when the name is empty."""
+    """Return `moment` in the named IANA time zone, or in the machine's own if the name is empty."""
     return moment.astimezone(ZoneInfo(timezone) if timezone else None)
 
 
 def from_local(moment: datetime, timezone: str = "") -> datetime:
-    """Return the UTC moment of a date and time without a zone, as the clocks of `local` show it."""
+    """Return the UTC moment of a date and time without a zone, in the time zone of `local`."""
     return (moment.replace(tzinfo=ZoneInfo(timezone)) if timezone else moment.astimezone()).astimezone(UTC)
 
 
 def is_timezone(name: str) -> bool:
-    """Whether `local` knows this time zone."""
+    """Return whether `local` knows this time zone."""
     try:
         ZoneInfo(name or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -257,7 +257,7 @@ def is_timezone(name: str) -> bool:
 
 
 def machine_timezone() -> str:
-    """The IANA name of this process's own time zone; "" where it has no name."""
+    """Return the IANA name of this process's time zone; "" if it has no name."""
     link = Path("/etc/localtime")
     named = os.environ.get("TZ", "").removeprefix(":")
     name = named or (str(link.resolve()).partition("zoneinfo/")[2] if link.exists() else "")
@@ -265,23 +265,23 @@ def machine_timezone() -> str:
 
 
 def doubled(first: float, times: int, most: float) -> float:
-    """Return `first` doubled so many `times`, but at most `most`; any number of times is fine."""
+    """Return `first` doubled `times` times, but at most `most`; `times` may be any number."""
     return min(first * 2.0 ** min(times, _MOST_DOUBLINGS), most)
 
 
 def spoken(moment: datetime) -> str:
-    """A date and time as people say it: `Monday 5 January 2026, 12:00`."""
+    """Return a date and time in words: `Monday 5 January 2026, 12:00`."""
     return f"{moment:%A} {moment.day} {moment:%B %Y, %H:%M}"
 
 
 def spoken_ahead(moment: datetime, now: datetime) -> str:
-    """Return `moment` as `spoken`, and how far it is from the minute of `now`: a model is told no seconds."""
+    """Return `moment` like `spoken`, with the time until it from the minute of `now`: a model is told no seconds."""
     ahead = (moment - now.replace(second=0, microsecond=0)).total_seconds()
     return spoken(moment) + (f" (in {span(ahead)})" if ahead > 0 else "")
 
 
 def age(since: datetime, now: datetime) -> str:
-    """How long ago something was: `now`, `12 min`, `3 h`, `2 d`. What claims to be of the future is `now`."""
+    """Return how long ago something was: `now`, `12 min`, `3 h`, `2 d`. A moment in the future gives `now`."""
     minutes = int((now - since).total_seconds() // _MINUTE_S)
     if minutes < 1:
         return "now"
@@ -292,7 +292,7 @@ def age(since: datetime, now: datetime) -> str:
 
 
 def span(seconds: float) -> str:
-    """A time that passes: `12 s`, `5 min`, `2 h 5 min`."""
+    """Return a duration in words: `12 s`, `5 min`, `2 h 5 min`."""
     whole = round(seconds)
     if whole < _MINUTE_S:
         return f"{whole} s"

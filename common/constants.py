@@ -15,7 +15,7 @@ LLM_IDLE_TIMEOUT_S = 180.0
 LLM_ANSWER_LONGEST_S = 3600.0
 LLM_MAX_OUTPUT_TOKENS = 1024
 
-# Text that goes out.
+# Text that is published.
 PORTABLE_MAX_GRAPHEMES = 300
 POST_MAX_BYTES = 3000
 PROFILE_BIO_MAX_BYTES = 2560
@@ -23,7 +23,7 @@ ECHO_SHORT_STEMS = 6
 
 # The agent space.
 SPACE_DEFAULT_NAME = "agent-space"
-"""The name of a room that was given none."""
+"""The name of a room that has none of its own."""
 SPACE_DEFAULT_PORT = 7777
 SPACE_CLAIM_TTL_MS = MINUTE_MS
 SPACE_RECONNECT_INTERVAL_MS = 5 * MINUTE_MS
@@ -35,8 +35,8 @@ TEXT_MAX_BYTES = 1024 * 1024
 STATE_MAX_BYTES = 16 * 1024 * 1024
 LOG_MAX_BYTES = 10 * 1024 * 1024
 LEFT_FREE_BYTES = 256 * 1024 * 1024
-"""What a copy of a home or of its database leaves free on the disk."""
+"""How much space a copy of a home or of its database leaves free on the disk."""
 LOG_ROTATIONS = 3
 LOG_MAX_DAYS = 14
 OWNER_CAUSE = "owner"
-"""The cause of what the owner asks for in private; with `:` and the number of the message, where there was one."""
+"""The cause of what the owner asks for in private; followed by `:` and the number of the message, if there is one."""

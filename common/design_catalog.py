@@ -1,4 +1,4 @@
-"""The design catalogue: collections of pictures to show, and what counts as talk of design. Pure."""
+"""The design catalogue: collections of pictures to show, and a test whether a text is about design. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DESIGN = re.compile(
 class DesignSource:
     """A collection of pictures: a channel of Are.na, or a site whose pages at `browse_urls` (else `url`) show some.
 
-    `is_owners`: its address stands in SOUL.md, so the owner vouches for what hangs there.
+    `is_owners`: its URL is in SOUL.md, so the owner vouches for its pictures.
     """
 
     type: Literal["arena", "web"]
@@ -70,14 +70,14 @@ def get_random_browse_url(source: DesignSource, rng: random.Random) -> str:
 
 
 def read_design_sources(bullets: Iterable[str], soul_md: str = "") -> tuple[DesignSource, ...]:
-    """Return the sources of a list with one `Name — url` a line; lines without an address are passed over."""
+    """Return the sources of a list with one `Name — url` a line; lines without a URL are skipped."""
     named = {found.rstrip(_URL_EDGES) for found in _ADDRESS.findall(soul_md)}
     found = [source for bullet in bullets if (source := _source(bullet)) is not None][:_MOST_SOURCES]
     return tuple(replace(source, is_owners=source.url in named) for source in found)
 
 
 def speaks_of_design(text: str) -> bool:
-    """Whether `text` names design, an art, or one of their means."""
+    """Return whether `text` mentions design, an art, or one of their means."""
     return _DESIGN.search(text) is not None
 
 

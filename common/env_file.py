@@ -1,4 +1,4 @@
-"""What the owner set, in `<home>/.env` and in the environment: read here, whoever asks."""
+"""Reads and writes the owner's settings in `<home>/.env`, and reads the environment."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ASSIGNMENT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Each variable that has a value, by its name in lower case, and what of the file cannot be read.
+    """Each variable that has a value, by its name in lower case, and what in the file cannot be read.
 
-    `names` are those of the file, as they stand there; `bare` those of them that stand there without `=`.
+    `names` are the names in the file, as written; `bare` those of them that are there without `=`.
     """
 
     values: dict[str, str]
@@ -37,14 +37,14 @@ class Given:
 
 
 def env_file(home: Path) -> Path:
-    """Where the settings of `home` lie."""
+    """Return the path of the settings of `home`."""
     return home / ".env"
 
 
 def given(home: Path, content: bytes | None = None) -> Given:
-    """Read as much as can be read; the environment wins over the file, and without the file there is only that.
+    """Read what can be read; the environment wins over the file, and a missing file counts as empty.
 
-    With `content`, read that as if it stood in the file.
+    With `content`, read that as if it were the file.
     """
     file = env_file(home)
     try:
@@ -76,13 +76,13 @@ def given(home: Path, content: bytes | None = None) -> Given:
 
 
 def _with_environment(written: Mapping[str, str]) -> dict[str, str]:
-    """Without the white space around them: a secret that was mounted or pasted often ends with a newline."""
+    """Return the values without surrounding white space: a mounted or pasted secret often ends in a newline."""
     items = (item for source in (written, os.environ) for item in source.items())
     return {name.lower(): value.strip() for name, value in items if value.strip()}
 
 
 def _values(bindings: list[Binding]) -> dict[str, str]:
-    """As a shell has them: `${NAME}` stands for another value, but not in single quotes."""
+    """Return the values as a shell has them: `${NAME}` is replaced by another value, but not in single quotes."""
     values: dict[str, str] = {}
     for binding in bindings:
         if binding.key is None or binding.value is None:
@@ -95,9 +95,9 @@ def _values(bindings: list[Binding]) -> dict[str, str]:
 
 
 def with_values(text: str, values: Mapping[str, str]) -> str:
-    """Return the text of an env file in which each name has its value, quoted where it must be; all else stays.
+    """Return the text of an env file in which each name has its value, quoted if needed; the rest is unchanged.
 
-    Where one was not set, the line that shows its default makes room for it.
+    If a name was not set, the commented line with its default is replaced.
     """
     bindings = list(parse_stream(StringIO(text)))
     parts = [binding.original.string for binding in bindings]
@@ -119,7 +119,7 @@ def with_values(text: str, values: Mapping[str, str]) -> str:
 
 
 def quoted(value: str) -> str:
-    """Return a value as it stands in an env file."""
+    """Return a value in the form of an env file."""
     if not value or _PLAIN.fullmatch(value):
         return value
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")

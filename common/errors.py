@@ -5,22 +5,22 @@ SoulError
 ├── Auth                 credentials refused
 ├── Fatal                the process must stop and tell the owner
 │   ├── ConfigError      a setting is missing or wrong
-│   │   ├── SettingsError  several may be; each is told on its own line
-│   │   └── PutBack        another version of the program is to live in this home
+│   │   ├── SettingsError  several settings are wrong; each is reported on its own line
+│   │   └── PutBack        another version of the program must run in this home
 │   ├── IdentityError    SOUL.md is missing, empty, unreadable, or changed while running; SELF.md is unreadable
-│   ├── HomeLocked       another process lives in this home
+│   ├── HomeLocked       another process runs in this home
 │   ├── ModelRefused     the model service refuses for good (401, 402, 403)
 │   ├── SkillError       a skill is missing, or lacks a section or a variable
 │   └── StorageError     a file cannot be written, or is damaged
-│       └── MachineTrouble  the machine fails for now: what was being done fails, and a life goes on
+│       └── MachineTrouble  the machine fails for now: the present work fails, and the process goes on
 │           └── DiskFull  there is no room
 ├── PolicyBlocked        a rule forbids the act
-│   └── PromptTooLong    the model takes no request of that length
+│   └── PromptTooLong    the model accepts no request of that length
 ├── UsageError           an argument of a command is wrong
-├── NotWaiting           no draft waits under that id: unknown, decided already, or expired
+├── NotWaiting           no draft with that id waits: unknown, already decided, or expired
 └── BudgetExceeded       the act would cost more than allowed
 
-`str(error)` is one line for the owner; `remedy` is one line that says how to mend it.
+`str(error)` is one line for the owner; `remedy` is one line that says how to fix it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from collections.abc import Sequence
 
 
 class SoulError(Exception):
-    """Base of the tree."""
+    """Base class of all these."""
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class SoulError(Exception):
 
 
 class Transient(SoulError):
-    """The world is briefly unable. `retry_after` is in seconds, if the world said so."""
+    """Something outside the program fails for now. `retry_after` is in seconds, if it was given."""
 
     def __init__(self, message: str, *, remedy: str = "", retry_after: float | None = None) -> None:
         super().__init__(message, remedy=remedy)
@@ -53,7 +53,7 @@ class Fatal(SoulError):
 
 
 class ConfigError(Fatal):
-    """A setting is missing or wrong: the one named `setting`, if it is known which."""
+    """A setting is missing or wrong; `setting` is its name, if known."""
 
     def __init__(self, message: str, *, remedy: str = "", setting: str = "") -> None:
         super().__init__(message, remedy=remedy)
@@ -61,7 +61,7 @@ class ConfigError(Fatal):
 
 
 class SettingsError(ConfigError):
-    """All `mistakes` of the settings, at least one."""
+    """All `mistakes` in the settings, at least one."""
 
     def __init__(self, mistakes: Sequence[ConfigError]) -> None:
         remedies = dict.fromkeys(mistake.remedy for mistake in mistakes)
@@ -70,7 +70,7 @@ class SettingsError(ConfigError):
 
 
 class PutBack(ConfigError):
-    """This version proved bad: the one before is to live in this home."""
+    """This version proved bad: the one before must run in this home."""
 
 
 class PortTaken(ConfigError):
@@ -82,7 +82,7 @@ class IdentityError(Fatal):
 
 
 class HomeLocked(Fatal):
-    """Another process lives in this home."""
+    """Another process runs in this home."""
 
 
 class ModelRefused(Fatal):
@@ -100,7 +100,7 @@ class StorageError(Fatal):
 class MachineTrouble(StorageError):
     """The machine fails for now: too many open files, an I/O error, no memory.
 
-    Fails the turn that it meets; at the start of a life it ends the process. It says nothing about any file's content.
+    The present turn fails; during the start of a life the process ends. It says nothing about any file's content.
     """
 
 
@@ -113,7 +113,7 @@ class PolicyBlocked(SoulError):
 
 
 class PromptTooLong(PolicyBlocked):
-    """The model takes no request of that length."""
+    """The model accepts no request of that length."""
 
 
 class UsageError(SoulError):
@@ -121,11 +121,11 @@ class UsageError(SoulError):
 
 
 class NotWaiting(SoulError):
-    """No draft waits under that id."""
+    """No draft with that id waits."""
 
 
 class BudgetExceeded(SoulError):
-    """The act would cost more than allowed. `retry_after` is in seconds: when a new budget begins."""
+    """The act would cost more than allowed. `retry_after` is the time in seconds until a new budget begins."""
 
     def __init__(self, message: str, *, remedy: str = "", retry_after: float | None = None) -> None:
         super().__init__(message, remedy=remedy)

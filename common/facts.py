@@ -1,8 +1,8 @@
-"""What a request to a model is about, as data beside the prompt: frozen values that turn into JSON.
+"""The subject of a request to a model, as data beside the prompt: frozen values that are converted to JSON.
 
 A model service that reads them (setting `AI_GATEWAY_FACTS`) gets them as the field `facts` of a request; any other
-service gets the words alone. Texts by other people are data here as they are in a prompt: cleaned, and bounded in size.
-Facts are made anew for each request; nothing of them is kept.
+service gets only the prompt. Texts by other people are data here as in a prompt: cleaned, and bounded in size. Facts
+are built for each request and not kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CUT_BEFORE_CLEANING = 4
 
 @dataclass(frozen=True, slots=True)
 class SaidLine:
-    """Something that was said; `who` is "" for the agent itself."""
+    """A message in a conversation; `who` is "" for the agent itself."""
 
     who: str
     text: str
@@ -31,17 +31,17 @@ class PostFacts:
     """A Bluesky post that may be answered.
 
     Attributes:
-        uri: of the post, with its `cid`.
+        uri: the uri of the post, beside its `cid`.
         author: handle, without the @.
-        notification_kind: what the notification of it is, for example `mention`.
+        notification_kind: the kind of the notification about it, for example `mention`.
         thread: the posts before it, oldest first; `who` is a handle.
         is_owner: whether the author is the agent's owner.
         several_addressed: whether the post mentions more than one account.
-        trust: of the least trusted text in the thread, for example `stranger`.
+        trust: the trust of the least trusted text in the thread, for example `stranger`.
         pictures: how many pictures of the post the model is shown.
         offered: the title of the picture that a reply may show; "" if there is none.
-        account: the agent's name on GitHub, which a reply is to tell; "" where it need not.
-        ritual: the name of the ritual that it opens; "" where it opens none.
+        account: the agent's name on GitHub, which a reply should mention; "" if it need not.
+        ritual: the name of the ritual that it opens; "" if it opens none.
         part: the agent's part in that thread, for example `critic`.
 
     """
@@ -65,12 +65,12 @@ class PostFacts:
 
 @dataclass(frozen=True, slots=True)
 class MessageFacts:
-    """What somebody who is not the owner wrote in a direct message.
+    """Direct messages by somebody who is not the owner.
 
     Attributes:
         author: handle, without the @.
         text: what they wrote since our last answer, a line for each message.
-        said: what was said before, oldest first; `who` is a handle.
+        said: the conversation before, oldest first; `who` is a handle.
         is_bot: whether the author's profile says that they are a program.
 
     """
@@ -87,13 +87,13 @@ class IssueFacts:
     """An issue or pull request on GitHub that may be answered with a comment.
 
     Attributes:
-        repo: `owner/name`, and the `number` there.
-        title: of it, with its first `text`.
+        repo: `owner/name`, beside the `number` there.
+        title: its title, beside its first `text`.
         author: login, without the @.
         said: the newest comments, oldest first; `who` is a login.
-        is_pull_request: whether it is one.
-        is_owner_request: whether the agent's owner showed it to the agent.
-        why: the code of the reason for which it is to be answered, for example `mentioned`.
+        is_pull_request: whether it is a pull request.
+        is_owner_request: whether the agent's owner pointed the agent to it.
+        why: the code of the reason to answer it, for example `mentioned`.
 
     """
 
@@ -111,10 +111,10 @@ class IssueFacts:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionFacts:
-    """A post of the agent's own: where it starts from, the lines of SELF.md that it is about, the latest own posts.
+    """A post of the agent's own: its source, the lines of SELF.md that it is about, and the latest own posts.
 
-    `answered` and `unanswered` are sources from which earlier posts started, by what readers made of these. `picture`
-    is the title of the picture that the post shows, "" if it shows none.
+    `answered` and `unanswered` are sources of earlier posts, by whether readers responded to these. `picture` is the
+    title of the picture that the post shows, "" if it shows none.
     """
 
     source: str = ""
@@ -128,9 +128,9 @@ class ExpressionFacts:
 
 @dataclass(frozen=True, slots=True)
 class OwnerFacts:
-    """A line that the owner typed, and the status line that the prompt tells.
+    """A line that the owner typed, and the status line in the prompt.
 
-    `first` marks the first talk; there `said` is what was said so far, oldest first, and `line` is "" where the agent
+    `first` marks the first conversation; then `said` is its course so far, oldest first, and `line` is "" if the agent
     opens it.
     """
 
@@ -148,25 +148,25 @@ class RoomFacts:
     Attributes:
         me: the agent's name in the room.
         present: names of the other agents there; the host is not among them.
-        said: what was said, oldest first; `who` is `host` for the host.
-        new: how many of these lines are new.
-        mode: `action` where the host asked for something to be done, else `discussion`.
+        said: the messages, oldest first; `who` is `host` for the host.
+        new: how many of these messages are new.
+        mode: `action` if the host asked for something to be done, else `discussion`.
         addressed: names that the host's newest message addresses.
-        request: the host's request, where it waits for somebody; else "".
+        request: the host request, if it waits for somebody; else "".
         critical: whether it has waited too long.
-        owner: who acts on it; "" for nobody.
+        owner: its assignee; "" for nobody.
         is_owner: whether that is the agent.
-        role: the agent's part in it, for example `observer`.
-        signal: `saturated`, `spoken`, `only_new` or `none`: how much was said since the host spoke.
+        role: the agent's role in it, for example `observer`.
+        signal: `saturated`, `spoken`, `only_new` or `none`: how much was said since the host's message.
         follow_up: what the host asks about: `link` (it is done), `wake_commitments` (it is queued) or `none`.
-        links: where that which is done can be seen.
-        repo: `owner/name` of the repository that is talked about; "" if none is known.
-        needs_repo: whether the host is to be asked for one.
+        links: URLs of what is done.
+        repo: `owner/name` of the repository under discussion; "" if none is known.
+        needs_repo: whether to ask the host for one.
         without_github: whether the request needs GitHub, which nobody here has.
         opens: whether the agent opens a conversation now.
-        doing: what the agent has promised and not yet done, and how far the plans are that are worked on.
-        done: what of its promises the agent has kept lately.
-        today: what the agent did in public today, where the host spoke; else "".
+        doing: the agent's open commitments, and the progress of the plans that are worked on.
+        done: the agent's recently fulfilled commitments.
+        today: what the agent did in public today, if the host wrote something; else "".
 
     """
 
@@ -196,7 +196,7 @@ class RoomFacts:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFacts:
-    """A conversation that goes into the archive, oldest line first; `who` is `owner` or `them`."""
+    """A conversation that goes into the archive, oldest message first; `who` is `owner` or `them`."""
 
     said: tuple[SaidLine, ...] = ()
     kind: Literal["memory"] = "memory"
@@ -204,7 +204,7 @@ class MemoryFacts:
 
 @dataclass(frozen=True, slots=True)
 class QuestionFacts:
-    """A question with an answer in plain text: its name, and the texts that it is about, by field."""
+    """A question that is answered in plain text: its name, and the texts that it is about, by field."""
 
     question: str
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -213,7 +213,7 @@ class QuestionFacts:
 
 @dataclass(frozen=True, slots=True)
 class OwnTimeFacts:
-    """A turn of the agent's own: `what` it is to do at this time."""
+    """A turn of the agent's own, at a set time; `what` is its task."""
 
     what: str
     kind: Literal["own_time"] = "own_time"
@@ -221,7 +221,7 @@ class OwnTimeFacts:
 
 @dataclass(frozen=True, slots=True)
 class CodingFacts:
-    """A task of a plan that is coded: its title, and the files that it names. What was done so far are outcomes."""
+    """A task of a plan that is coded: its title, and the files that it names. The work so far is in the outcomes."""
 
     title: str
     files: tuple[str, ...] = ()
@@ -233,14 +233,14 @@ class ReviewFacts:
     """A pull request that is reviewed, and whose tests were run.
 
     Attributes:
-        repo: `owner/name`, and the `number` there.
-        title: of it.
+        repo: `owner/name`, beside the `number` there.
+        title: its title.
         author: login, without the @.
-        files: that it changes.
-        tests: what they came to: `passed`, `failed`, `failing_before`, `unrun` or `none`.
-        commands: that test the repository.
+        files: the files that it changes.
+        tests: their result: `passed`, `failed`, `failing_before`, `unrun` or `none`.
+        commands: the commands that test the repository.
         failing: names of tests that failed.
-        weakened: what the changes take from the tests: tests, files of them, commands.
+        weakened: what the changes remove from the tests: tests, test files, commands.
 
     """
 
@@ -269,9 +269,9 @@ class ExperienceFact:
 
 @dataclass(frozen=True, slots=True)
 class ReflectionFacts:
-    """A look back on these experiences, oldest first; `sections` are those of SELF.md as they stand, by part.
+    """A reflection on these experiences, oldest first; `sections` are the present sections of SELF.md, by part.
 
-    `proposal` is what it decided to write a skill about, in codes; "" for nothing.
+    `proposal` is the subject of the skill that it decided to write, in codes; "" for none.
     """
 
     experiences: tuple[ExperienceFact, ...] = ()
@@ -303,12 +303,12 @@ About: TypeAlias = (
     | CodingFacts
     | ReviewFacts
 )
-"""What a turn is about; `kind` tells which."""
+"""The subject of a turn; `kind` tells which."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFacts:
-    """Who is asked: the name that is shown, the handle, SOUL.md, and the lines of SELF.md by the part they stand in."""
+    """The agent that is asked: its display name, its handle, SOUL.md, and the lines of SELF.md by part."""
 
     name: str = ""
     handle: str = ""
@@ -318,17 +318,17 @@ class AgentFacts:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What came of a call earlier in the turn.
+    """The outcome of an earlier call in the turn.
 
     Attributes:
-        tool: that was called.
-        failed: whether it came to nothing.
+        tool: the tool that was called.
+        failed: whether it had no effect.
         held: whether it waits for the owner's approval.
-        act: what it came to.
-        draft: the text that is to be revised.
+        act: the resulting act.
+        draft: the text that has to be revised.
         text: the argument of that name.
-        url: where that which it made, or found in its place, stands.
-        words: those of the request for which it did something.
+        url: the URL of what it made, or of what it found to exist already.
+        words: the words of the request for which it did something.
 
     """
 
@@ -347,12 +347,12 @@ class TurnFacts:
     """The facts of one request.
 
     Attributes:
-        about: what the turn is about; None where nothing is known of it.
-        agent: who is asked.
-        at: when, ISO 8601 in UTC; "" where the time does not matter.
-        outcomes: of the calls that were made in this turn, oldest first.
-        purpose: of the request, for example the name of a skill.
-        own_skills: the pages of the agent's own skills that stand in the prompt.
+        about: what the turn is about; None if nothing is known of it.
+        agent: the agent that is asked.
+        at: the time, ISO 8601 in UTC; "" if it does not matter.
+        outcomes: the outcomes of earlier calls in this turn, oldest first.
+        purpose: the purpose of the request, for example the name of a skill.
+        own_skills: the pages of the agent's own skills in the prompt.
 
     """
 
@@ -364,7 +364,7 @@ class TurnFacts:
     own_skills: str = field(default="", repr=False)
 
     def as_json(self, redact: Callable[[Any], Any]) -> dict[str, Any]:
-        """The same as JSON that passed `redact`: texts cleaned and at most 4,000 characters long, lists at most 100."""
+        """Return them as JSON after `redact`: texts cleaned and cut to 4,000 characters, lists to their last 100."""
         bounded: dict[str, Any] = _bounded(redact(asdict(self)))
         return bounded
 

@@ -1,4 +1,4 @@
-"""Reads that no file can make endless, and writes that a crash cannot tear (fsync, rename, fsync of the folder).
+"""Bounded reads, and writes that survive a crash (fsync, rename, fsync of the folder).
 
 Folders that untrusted programs wrote into are walked and deleted here too, whatever is in them.
 """
@@ -24,7 +24,7 @@ _FILE_IN_THE_WAY = {errno.EEXIST, errno.ENOTDIR}
 
 
 def read_bounded(path: Path, max_bytes: int) -> bytes:
-    """The whole of a regular file, whatever has become of it.
+    """Return the whole content of a regular file.
 
     Raises:
         OSError: it is missing or cannot be read; with `errno.EFBIG` if it is larger than `max_bytes`.
@@ -49,12 +49,12 @@ def _read(path: Path, most_bytes: int) -> bytes:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    # NOTE(self): without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+    # NOTE(self): without O_NONBLOCK, opening a pipe that nobody writes to would block for ever.
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def append_bounded(path: Path, content: bytes, *, rotations: int = 1) -> None:
-    """Add to a log; one that grew to `LOG_MAX_BYTES` becomes `.1`, the older ones `.2` … up to so many rotations.
+    """Append to a log. At `LOG_MAX_BYTES` the file becomes `.1` and older ones `.2` …, up to `rotations` files.
 
     Raises:
         StorageError: the disk is full or refuses.
@@ -74,7 +74,7 @@ def append_bounded(path: Path, content: bytes, *, rotations: int = 1) -> None:
 
 
 def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o600) -> None:
-    """Replace `path` by `content` in one step; parents are made. Without a `mode`, only this user can read it.
+    """Replace `path` with `content` in one step, and create its parents. By default only this user can read it.
 
     Raises:
         StorageError: the disk is full or refuses; the old file is then untouched.
@@ -101,7 +101,7 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o600) -> None
 
 
 def expanded(path: Path) -> Path:
-    """Return `path` with the folder of the user in place of a leading `~`.
+    """Return `path` with the user's home folder in place of a leading `~`.
 
     Raises:
         ConfigError: this user has none, as in a container whose user has no name.
@@ -114,7 +114,7 @@ def expanded(path: Path) -> Path:
 
 
 def sync(path: Path) -> None:
-    """Have a file, or what a folder lists, reach the disk. Raises `OSError`."""
+    """Flush a file, or the entries of a folder, to the disk. Raises `OSError`."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -123,30 +123,30 @@ def sync(path: Path) -> None:
 
 
 def disk_full(path: Path) -> DiskFull:
-    """Return the owner's line for a write that found no room."""
+    """Return the error for a write that found no room."""
     return DiskFull(f"Disk full: cannot write {path}", remedy="Free some space; what was accepted is kept.")
 
 
 def is_machine_trouble(error: OSError) -> bool:
-    """Return whether the error says something about the machine and nothing about the file."""
+    """Return whether the error is about the machine and not about the file."""
     return error.errno in _MACHINE
 
 
 def raise_machine_trouble(path: Path, error: OSError) -> None:
-    """Raise `MachineTrouble` where the error says nothing about the file at `path`."""
+    """Raise `MachineTrouble` if the error is not about the file at `path`."""
     if is_machine_trouble(error):
         raise machine_trouble(path, error.strerror or str(error)) from error
 
 
 def machine_trouble(path: Path, why: str) -> MachineTrouble:
-    """Return the owner's line for a file that cannot be used now, and why."""
+    """Return the error for a file that cannot be used now, with the reason."""
     return MachineTrouble(
         f"This machine cannot use {path} now: {why}", remedy="Check the disk, the memory, and the limit of open files."
     )
 
 
 def storage_error(path: Path, error: OSError) -> StorageError:
-    """The owner's line for a write that failed."""
+    """Return the error for a write that failed."""
     if error.errno in _FULL:
         return disk_full(path)
     if is_machine_trouble(error):
@@ -172,9 +172,9 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Yield each folder of a tree, from the top: its path from `root` ("" for `root`), its folders, and all else in it.
+    """Yield each folder of a tree, from the top: its path from `root` ("" for `root`), its folders, its other entries.
 
-    What the caller removes from the list of folders is not entered. Closed folders are opened to their owner. A folder
+    A folder that the caller removes from the list is not entered. Closed folders are opened to their owner. A folder
     that cannot be opened, or is too deep for its path from `root` to name it, counts as empty. Raises `MachineTrouble`.
     """
     try:
@@ -213,7 +213,7 @@ def open_to_owner(root: Path) -> None:
 
 
 def small_text(path: Path, most_bytes: int) -> str | None:
-    """Return the text of a file, or None for a link, for what is no file or is larger, and for what cannot be read.
+    """Return the text of a file; None for a link, for what is not a file, is too large or cannot be read.
 
     Raises `MachineTrouble`.
     """
@@ -231,7 +231,7 @@ def readable_name(path: str) -> str:
 
 
 def delete_tree(path: Path) -> bool:
-    """Delete a folder and all that is in it, or a file or link; return whether nothing is there any more."""
+    """Delete a folder and its contents, or a file or link; return whether nothing is there any more."""
     try:
         if not stat.S_ISDIR(path.lstat().st_mode):
             path.unlink()
@@ -246,9 +246,9 @@ def delete_tree(path: Path) -> bool:
 
 
 def _empty(path: Path) -> None:
-    """Delete what is in a folder. Raises `OSError` where something stays.
+    """Delete the contents of a folder. Raises `OSError` if something remains.
 
-    Folders of folders are moved up before they are entered, so no path is ever longer than two names.
+    Nested folders are moved up before they are entered, so no path is ever longer than two names.
     """
     top = _open_folder(str(path), None)
     try:
@@ -289,7 +289,7 @@ def _free_name(top: int, names: Iterator[int]) -> str:
 
 
 def _open_folder(path: str, at: int | None) -> int:
-    """Open a folder, to its owner if it is closed. Raises `OSError`."""
+    """Open a folder; first make it accessible to its owner, if needed. Raises `OSError`."""
     mode = os.stat(path, dir_fd=at, follow_symlinks=False).st_mode
     if stat.S_ISDIR(mode) and mode & _OWN_BITS != _OWN_BITS:
         with suppress(PermissionError):  # a folder of somebody else may still be readable
@@ -298,7 +298,7 @@ def _open_folder(path: str, at: int | None) -> int:
 
 
 def _listed(handle: int) -> tuple[list[str], list[str]]:
-    """Return the names of the folders in an open folder, and of all else."""
+    """Return the names of the folders in an open folder, and of its other entries."""
     folders, others = list[str](), list[str]()
     with os.scandir(handle) as entries:
         for entry in entries:

@@ -1,10 +1,10 @@
-"""Tasks that belong together, and what comes of them when one fails."""
+"""The failure of tasks that run together."""
 
 from __future__ import annotations
 
 
 def first_failure(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first failure itself, out of however many groups it came in: who waits for several handles it as one."""
+    """Return the first exception inside nested groups, so that a caller handles several tasks like one."""
     failure: BaseException = failures
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]

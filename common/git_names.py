@@ -7,10 +7,10 @@ _MOST_BYTES = 240
 
 
 def is_branch_name(name: str) -> bool:
-    """Return whether a branch can be called that, and `git` and GitHub take it for nothing else.
+    """Return whether this is a valid branch name that `git` and GitHub cannot mistake for anything else.
 
-    This is the rule of `git check-ref-format --branch`, without names that nobody could read, that are longer than a
-    file's may be, or that begin as a full reference does.
+    This is the rule of `git check-ref-format --branch`, without names that are not printable, are longer than a file
+    name may be, or begin like a full reference.
     """
     parts = name.split("/")
     return (

@@ -1,4 +1,4 @@
-"""Where people and Git find what a service like GitHub keeps, by the address of its interface. Pure."""
+"""The address of the pages and repositories of a service like GitHub, from that of its API. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _API_PATHS = ("/api/v3",)
 
 
 def github_address(api_url: str) -> str:
-    """Return where a service that answers at `api_url` has its pages and repositories, without a slash at the end."""
+    """Return the base URL of the pages and repositories of the service with API `api_url`, without a trailing slash."""
     url = api_url.rstrip("/")
     if urlsplit(url).hostname == "api.github.com":
         return "https://github.com"

@@ -1,4 +1,4 @@
-"""What the words of somebody else leave a SOUL with, as the model says in the call with which it answers them."""
+"""The impression that somebody's words leave, as the model reports it in the call that answers them."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ def _known_or_none(value: object) -> object:
 
 
 Impression = Annotated[Impressed, BeforeValidator(_known_or_none)]
-"""The field of an input model; what is none of it counts as left out."""
+"""The field of an input model; any other value counts as left out."""

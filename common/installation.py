@@ -1,4 +1,4 @@
-"""How this program was installed, and so by which command one of its extras is added."""
+"""Finds out how this program was installed, and thus the command that adds one of its extras."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 
 _NAME = "py-general-agent"
 _BY_MARK = {"uv-receipt.toml": "uv tool install --reinstall", "pipx_metadata.json": "pipx install --force"}
-"""What an installer leaves in the environment that it made, and the command that makes that environment anew."""
+"""The file that an installer leaves in its environments, and the command that builds such an environment again."""
 
 
 def command_for_extra(extra: str) -> str:
-    """Return the command that installs this program with an extra, from where it came, in the way that was used."""
+    """Return the command that installs this program with an extra, from the same source, with the same installer."""
     return command_in(Path(sys.prefix), extra, _origin(), has_pip=find_spec("pip") is not None)
 
 
 def command_in(prefix: Path, extra: str, origin: str, *, has_pip: bool) -> str:
-    """Return the same for an environment; `origin` is the address of what was installed, "" for a package index."""
+    """Return the command for an environment; `origin` is the URL of what was installed, "" for a package index."""
     made = next((command for mark, command in _BY_MARK.items() if (prefix / mark).exists()), "")
     python = prefix / "bin" / "python"
     installs = made or (f"{python} -m pip install" if has_pip else f"uv pip install --python {python}")
@@ -27,7 +27,7 @@ def command_in(prefix: Path, extra: str, origin: str, *, has_pip: bool) -> str:
 
 
 def _origin() -> str:
-    """The address that an installer noted (PEP 610); with a commit where it came from a repository."""
+    """Return the URL that an installer recorded (PEP 610), with a commit if it came from a repository; else ""."""
     try:
         noted = json.loads(distribution(_NAME).read_text("direct_url.json") or "{}")
     except (PackageNotFoundError, OSError, ValueError):

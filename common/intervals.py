@@ -1,6 +1,6 @@
-"""How often each loop looks at its part of the world, and how long a SOUL waits between acts.
+"""The intervals of the loops, and the waits of a SOUL between acts.
 
-Production lives as fast as the world. The town runs faster, which is refused for services off this machine.
+Production runs in real time. The town runs faster, which is refused for services that are not on this machine.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from common.clock import Clock
 from common.constants import HOUR_MS, MINUTE_MS, SECOND_MS
 
-# How often each loop looks at its part of the world.
+# How often each loop runs.
 NOTIFICATIONS_INTERVAL_MS = 45 * SECOND_MS
 GITHUB_INTERVAL_MS = 2 * MINUTE_MS
 PLANS_INTERVAL_MS = 3 * MINUTE_MS
@@ -56,5 +56,5 @@ class Pace:
     breath_s: float = PACING_BREATH_S
 
     def at(self, clock: Clock) -> Pace:
-        """Return the true time that each takes in the life of `clock`."""
+        """Return the true time of each in the life of `clock`."""
         return Pace(**{field.name: clock.real(float(getattr(self, field.name))) for field in fields(self)})

@@ -1,7 +1,7 @@
-"""JSON that strangers can shape: cut where it is nested too deep, and read even where one value in it is odd.
+"""Parses JSON from strangers: cuts what is nested too deep, and reads the rest even if one value is malformed.
 
 Strict parsers refuse a whole document for one value in it: nesting beyond their limit, half a surrogate pair, bytes
-that are no UTF-8, a number of ten thousand digits. Here only that value is lost. Pure, in time linear to the size.
+that are not UTF-8, a number of ten thousand digits. Here only that value is lost. Pure, in linear time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic_core import from_json
 
 MOST_NESTING = 64
 
-# NOTE(self): possessive, with an optional end: a string without one is not tried again from each quote in it.
+# NOTE(self): possessive, with an optional end: an unterminated string is not tried again from each quote in it.
 _STRING = rb'"(?:[^"\\]++|\\.)*+"?'
 _STRINGS = re.compile(_STRING, re.DOTALL)
 _TOKENS = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL)
@@ -26,10 +26,10 @@ _MOST_BLANKS = 16
 
 
 def parse(content: bytes, *, most_nesting: int = MOST_NESTING) -> object:
-    """Read JSON. Containers nested deeper than `most_nesting` become null, and so do numbers that are too long.
+    """Parse JSON. Containers nested deeper than `most_nesting` become null, and so do numbers that are too long.
 
     Raises:
-        ValueError: it is no JSON even so.
+        ValueError: it is not JSON even then.
 
     """
     cut = cut_nesting(content, most_nesting)
@@ -41,7 +41,7 @@ def parse(content: bytes, *, most_nesting: int = MOST_NESTING) -> object:
 
 
 def cut_nesting(content: bytes, most: int = MOST_NESTING) -> bytes:
-    """JSON whose containers at a depth of more than `most` are null; what is no JSON stays none."""
+    """Return JSON in which containers deeper than `most` are null; invalid JSON stays invalid."""
     if deepest(content) <= most:
         return content
     kept: list[bytes] = []
@@ -61,13 +61,13 @@ def cut_nesting(content: bytes, most: int = MOST_NESTING) -> bytes:
 
 
 def deepest(content: bytes) -> int:
-    """How deep the containers of a JSON text are nested; 0 for a bare value."""
+    """Return how deep the containers of a JSON text are nested; 0 for a bare value."""
     steps = _STRINGS.sub(b"", content).translate(_STEPS, _NOT_BRACKETS)
     return max(accumulate(memoryview(steps).cast("b")), default=0)
 
 
 def top_level_text(content: bytes, key: str) -> str:
-    """A plain string field of an object that cannot be read as a whole; "" without it."""
+    """Return a plain string field of an object that cannot be parsed as a whole; "" if it has none."""
     depth, name = 0, b'"%s"' % key.encode()
     tokens = _TOKENS.finditer(content)
     for token in tokens:
@@ -84,7 +84,7 @@ def _int(digits: str) -> int | None:
 
 
 def with_whole_pairs(value: Any) -> Any:  # noqa: ANN401 - any JSON value, and one of the same kind
-    """Return a JSON value without halves of surrogate pairs: they have no UTF-8, and can neither be stored nor sent."""
+    """Return a JSON value without lone surrogates: they cannot be UTF-8, so they can be neither stored nor sent."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The kinds of line that the owner is shown."""
+"""The kinds of lines shown to the owner."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from typing import Literal
 LineKind = Literal[
     "info", "done", "warn", "error", "act", "think", "mem", "sys", "refl", "mind", "queue", "social", "said"
 ]
-"""`said` is a line whose words after the first colon and space were said in public."""
+"""`said` is a line in which the text after the first colon and space was said in public."""

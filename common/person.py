@@ -1,7 +1,7 @@
-"""Somebody of whom a home may hold words: an account, and nothing else. Pure.
+"""A person about whom a home may hold data: an account, and nothing else. Pure.
 
-An account is its DID. What somebody calls themself decides nothing: a row or a record is theirs because the DID stands
-with it, and only in what is theirs are their handles looked for, to be replaced.
+An account is its DID. Display names decide nothing: a row or a record belongs to the person because it holds the DID,
+and only there are the handles searched for and replaced.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from common.text.patterns import lazy_regex
 
 SOMEBODY_DID = "did:web:forgotten.invalid"
 SOMEBODY_HANDLE = "forgotten.invalid"
-"""What stands where a forgotten account stood: names that belong to nobody, and can never belong to anybody."""
+"""These replace a forgotten account: names that belong to nobody, and can never belong to anybody."""
 _SOMEBODY = "somebody who is forgotten"
 
 INVALID_HANDLE = "handle.invalid"
-"""What the network shows of each account whose handle cannot be proved just now: no name of anybody."""
+"""The network shows this for each account whose handle cannot be verified now: nobody's name."""
 
 _LEAST_WORDS = 24
 _CUT = 60
@@ -34,7 +34,7 @@ _NEVER = lazy_regex(r"(?!)")
 
 
 def account_words(handle: str, did: str = "") -> str:
-    """Return the name of an account as the owner reads it."""
+    """Return the name of an account for the owner."""
     if SOMEBODY_HANDLE in {handle, did.rpartition(":")[2]}:
         return _SOMEBODY
     return f"@{handle}" if handle else did
@@ -45,9 +45,9 @@ class Person:
     """One account.
 
     Attributes:
-        did: its DID; "" where only a handle is known, and then nothing is theirs.
-        handles: those it was seen under.
-        names: its display names: shown, and looked for only to tell the owner.
+        did: its DID; "" if only a handle is known, and then nothing belongs to it.
+        handles: the handles it was seen under.
+        names: its display names; they are only used for reports to the owner.
 
     """
 
@@ -57,41 +57,41 @@ class Person:
 
     @property
     def part(self) -> str:
-        """Return what each form of the DID holds as it is: by that rows are found that may hold it."""
+        """The part of the DID that every form of it contains unescaped; it finds the rows that may hold the DID."""
         return max(_PLAIN.findall(self.did), key=len, default="")
 
     def holds_did(self, *texts: object) -> bool:
-        """Return whether one of the texts holds the DID as a whole word; what is no text holds none."""
+        """Return whether one of the texts holds the DID as a whole word; values that are not text hold none."""
         if not self.did:
             return False
         pattern = _did(self.did)
         return any(isinstance(text, str) and pattern.search(text) is not None for text in texts)
 
     def is_in(self, dids: object) -> bool:
-        """Return whether the account is among those that a row was tied to, which stand there with spaces between."""
+        """Return whether the account is among the DIDs that a row is tied to, separated by spaces."""
         return bool(self.did) and isinstance(dids, str) and self.did in dids.split()
 
     def is_named_in(self, *texts: object) -> bool:
-        """Return whether one of the texts holds the DID or a handle as a whole word: to tell of it."""
+        """Return whether one of the texts holds the DID or a handle as a whole word; for reports."""
         handles = _handles(self.handles)
         named = (isinstance(text, str) and handles.search(text) is not None for text in texts)
         return self.holds_did(*texts) or any(named)
 
     def is_called_in(self, text: object) -> bool:
-        """Return whether a text holds a display name as whole words: it may be somebody else's, so only tell of it."""
+        """Return whether a text holds a display name as whole words: only for reports, as others may have that name."""
         said = f" {_words(text)} " if isinstance(text, str) else ""
         return any(f" {words} " in said for name in self.names if (words := _words(name)))
 
     def without_did(self, text: str) -> str:
-        """Return a text with somebody in the place of the DID."""
+        """Return a text with the DID replaced."""
         return _did(self.did).sub(SOMEBODY_DID, text) if self.did else text
 
     def redacted(self, text: str) -> str:
-        """Return a text of something that is tied to the person with somebody in the place of DID and handles."""
+        """Return a text of something that is tied to the person, with DID and handles replaced."""
         return _handles(self.handles).sub(SOMEBODY_HANDLE, self.without_did(text))
 
     def redacted_value(self, value: object) -> object:
-        """Return what JSON holds with each text in it redacted; the keys lose the DID alone."""
+        """Return a JSON value with each text in it redacted; in the keys only the DID is replaced."""
         match value:
             case str():
                 return self.redacted(value)
@@ -103,7 +103,7 @@ class Person:
                 return value
 
     def redacted_json(self, text: str) -> str:
-        """Return JSON with each text in it redacted; what is no JSON is redacted as a text."""
+        """Return JSON with each text in it redacted; if it is not JSON, redact it as text."""
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
@@ -114,16 +114,16 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What is a person's in a home.
+    """The data of a person in a home.
 
     Attributes:
-        person: whose.
+        person: the person.
         sessions: keys of the conversations in which they took part.
-        intents: ids of the acts that reach them or came of what they wrote.
+        intents: ids of the acts that reach them or resulted from what they wrote.
         posts: the names of what they wrote to us.
-        copies: what was remembered of them, as it stands in copies of memory: subject and body, a line end between;
-            and whether it is deleted, or only loses their names.
-        words: what we said to them, as it may stand in logs that name nobody; 24 letters or more.
+        copies: memories about them, as copies of memory hold them: subject and body, with a line end between; and
+            whether each is deleted, or only loses their names.
+        words: what we said to them, as it may appear in logs that name nobody; 24 letters or more.
 
     """
 
@@ -135,7 +135,7 @@ class Trace:
     words: frozenset[str] = frozenset()
 
     def without_copies(self, text: str) -> str:
-        """Return JSON or lines of it with somebody, or nobody, in the place of what was remembered and is deleted."""
+        """Return JSON, or JSON lines, with the deleted memories replaced."""
         instead = SOMEBODY_HANDLE if self.person.did else "(forgotten)"
         bodies = (copy.partition("\n")[2] for copy, goes in self.copies.items() if goes)
         for form in sorted(needles(bodies), key=len, reverse=True):
@@ -143,13 +143,13 @@ class Trace:
         return text
 
     def tells(self, line: str) -> bool:
-        """Return whether a line that the program wrote of what it did holds some of the words."""
+        """Return whether a log line of the program holds some of the `words`."""
         return any(words in line for words in self.words)
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one store holds of a person: how many entries, and the words in them."""
+    """The data that one store holds about a person: how many entries, and the text in them."""
 
     store: str
     count: int
@@ -157,12 +157,12 @@ class Held:
 
 
 def tied(dids: Iterable[str]) -> str:
-    """Return how a row keeps the accounts that it is tied to."""
+    """Return the form in which a row stores the accounts that it is tied to."""
     return " ".join(sorted(set(dids) - {""}))
 
 
 def needles(texts: Iterable[str]) -> frozenset[str]:
-    """Return the forms under which long texts are found in lines: whole, as JSON has them, on one line, and cut."""
+    """Return the forms of long texts to search for in lines: whole, as in JSON, on one line, and cut."""
     found: set[str] = set()
     for text in texts:
         line = " ".join(text.split())
@@ -177,10 +177,10 @@ def _words(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def _did(did: str) -> re.Pattern[str]:
-    """The DID whole: as it is, and as URLs and keys of a store (`adapters/storage/keys.py`) escape it.
+    """Return a pattern of the whole DID: plain, and as URLs and keys of a store (`adapters/storage/keys.py`) escape it.
 
-    It begins where no name goes on, and ends where its own grammar does: punctuation that nothing follows is no part of
-    it, and in the method `plc` none is.
+    It must not be preceded by a part of a name, and ends where its own grammar ends: trailing punctuation is not part
+    of it, and in the method `plc` no punctuation is.
     """
     colon, percent = r"(?::|[%~](?:25)*3[Aa])", r"(?:%|[%~](?:25)+)"
     whole = "".join({":": colon, "%": percent}.get(one, re.escape(one)) for one in did)
@@ -191,7 +191,7 @@ def _did(did: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=64)
 def _handles(handles: tuple[str, ...]) -> regex.Pattern[str]:
-    """Handles as whole words, also in the address of an account; never as a part of a longer name or address."""
+    """Return a pattern of handles as whole words, also in an account's URL, but not inside a longer name or address."""
     known = "|".join(re.escape(handle) for handle in handles if handle and handle.lower() != INVALID_HANDLE)
     if not known:
         return _NEVER

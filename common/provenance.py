@@ -1,4 +1,4 @@
-"""Whose words shape what is thought and kept, as code computes it; a model has no say in it."""
+"""The people whose words influence what is thought and kept, as code computes it; a model has no say in it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from enum import IntEnum
 from typing import Literal
 
 Trust = Literal["stranger", "peer", "self", "owner"]
-"""Whose words something that is kept rests on: the least trusted ones."""
+"""The trust of the words that a kept item is based on: that of the least trusted ones."""
 
 
 class Provenance(IntEnum):
-    """Whose words shape this turn, least trusted first. A turn has the provenance of its least trusted text."""
+    """The trust of words that influence a turn, lowest first. A turn has the provenance of its least trusted text."""
 
     STRANGER = 0
     PEER = 1

@@ -1,7 +1,7 @@
-"""Takes secrets out of text: the values this process holds, however they are dressed up, and known shapes of keys.
+"""Removes secrets from text: the values that this process holds, in many encodings, and known shapes of keys.
 
 A value is found plain, reversed, in ROT13, in hex, decimal, percent and base64 (at every alignment), in pieces, in
-look-alike letters, and with anything but letters and digits strewn in between: all of it is compared by its skeleton.
+look-alike letters, and with anything but letters and digits in between: everything is compared by its skeleton.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ MASK = "[redacted]"
 LEAK = "it would give away a secret"
 MIN_SECRET_LENGTH = 6
 
-_MIN_SKELETON = 8  # a shorter one would be met by chance, across the words of ordinary prose
-_MIN_SKELETON_OF_WORDS = 10  # as would one that is only letters
+_MIN_SKELETON = 8  # a shorter one would match by chance, across the words of ordinary prose
+_MIN_SKELETON_OF_WORDS = 10  # the same for one of letters only
 _WHOLE_BELOW = 24  # a secret this long is also known by its pieces
 _PIECE, _STEP = 12, 6
 _MOST_ROUNDS = 8
 
 _WORD = r"[A-Za-z0-9_-]"
 _BETWEEN = r"(?:\\[nrt]|[\s\"',|>*#+-]){0,40}"
-# NOTE(self): only what a key consists of, down to its end if that is there: with "all that follows" one line would hide
-# the rest of a text.
+# NOTE(self): only what a key consists of, up to its end if it has one: "everything after it" would hide the rest of
+# a text because of one line.
 _PRIVATE_KEY = (
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]*-*"
     r"(?:\s*(?:Proc-Type|DEK-Info|Comment|Version): [\w ,.@-]{0,60}+){0,4}"
     rf"(?:{_BETWEEN}+[A-Za-z0-9+/=]{{16,}}+)*+"
     rf"(?:{_BETWEEN}[A-Za-z0-9+/=]{{0,15}}{_BETWEEN}-----END [A-Z0-9 ]{{0,40}}PRIVATE KEY[A-Z ]*-*)?"
 )
-# NOTE(self): beside each shape stands what every key of it contains; looking for that first is what makes it quick.
+# NOTE(self): each shape has a string that every such key contains; the search is fast because it looks for that first.
 _KEY_SHAPES = tuple(
     (sign, re.compile(shape, re.DOTALL))
     for sign, shape in (
@@ -76,7 +76,7 @@ _ESCAPE = re.compile(
 
 
 class Redactor:
-    """Knows the secrets of this process. Build one from the settings; it never shows them."""
+    """Finds the secrets of this process. Build one from the settings; it never shows them."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         known = {secret for secret in secrets if len(secret) >= MIN_SECRET_LENGTH}
@@ -88,7 +88,7 @@ class Redactor:
         return "Redactor(…)"
 
     def finds(self, text: str) -> bool:
-        """Whether a secret, or what looks like one, stands in `text`."""
+        """Return whether `text` holds a secret, or what looks like one."""
         if len(text) < MIN_SECRET_LENGTH:
             return False
         if self._known and self._known.search(text):
@@ -100,7 +100,7 @@ class Redactor:
         return any(wanted in bones for bones in map(skeleton, _views(text)) for wanted in self._skeletons)
 
     def text(self, text: str) -> str:
-        """`text` with each secret replaced by a mask."""
+        """Return `text` with each secret replaced by a mask."""
         for _ in range(_MOST_ROUNDS):
             if not self.finds(text):
                 return text
@@ -108,7 +108,7 @@ class Redactor:
         return MASK
 
     def value(self, value: Any) -> Any:  # noqa: ANN401 - any JSON-like value
-        """A JSON-like value with each string in it redacted."""
+        """Return a JSON-like value with each string in it redacted."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
@@ -118,7 +118,7 @@ class Redactor:
         return value
 
     def finds_in(self, value: Any) -> bool:  # noqa: ANN401 - any JSON-like value
-        """Whether a secret stands in any string of a JSON-like value."""
+        """Return whether any string of a JSON-like value holds a secret."""
         if isinstance(value, str):
             return self.finds(value)
         if isinstance(value, dict):
@@ -139,7 +139,7 @@ class Redactor:
         return "".join([*kept, text[end:]])
 
     def _found(self, units: list[tuple[str, int, int]]) -> Iterator[tuple[int, int]]:
-        """Where skeletons stand in the text that was taken apart into `units`."""
+        """Yield the places of skeletons in the text that was split into `units`."""
         bones = "".join(bare for bare, _, _ in units)
         starts = [0]
         for bare, _, _ in units:
@@ -154,14 +154,14 @@ class Redactor:
 
 
 def _views(text: str) -> Iterator[str]:
-    """`text` as it stands, and as it reads once escapes such as `%41` and `0x41` are resolved."""
+    """Yield `text` unchanged, and with escapes such as `%41` and `0x41` resolved, if there are any."""
     yield text
     if _ESCAPE.search(text):
         yield _ESCAPE.sub(_resolved, text)
 
 
 def _units(text: str) -> Iterator[list[tuple[str, int, int]]]:
-    """Both views, taken apart: the skeleton of each character or escape, and where it begins and ends in `text`."""
+    """Yield both views, split up: the skeleton of each character or escape, and where it begins and ends in `text`."""
     plain = [(skeleton(char), place, place + 1) for place, char in enumerate(text)]
     yield plain
     resolved, end = [], 0
@@ -178,7 +178,7 @@ def _resolved(escape: re.Match[str]) -> str:
 
 
 def _encodings(secret: str) -> set[str]:
-    """Those in which a secret is masked as a whole, down to the last sign."""
+    """Return the encodings in which a secret is masked as a whole, to its last character."""
     raw = secret.encode()
     return {
         secret,

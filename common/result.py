@@ -1,7 +1,7 @@
-"""What an adapter answers (`ApiResult`) and what a rule decides (`Decision`).
+"""The result of an adapter (`ApiResult`) and the decision of a rule (`Decision`).
 
-An adapter never raises for what the world did: it returns `Ok` or `Err`. It raises for our own bugs. Whoever decides
-nothing on an `Err` takes the answer with `or_raise`.
+An adapter never raises for failures outside the program: it returns `Ok` or `Err`. It raises for our own bugs. A caller
+that does not handle an `Err` itself uses `or_raise`.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ ErrKind = Literal[
     "unknown_outcome",  # a write may or may not have happened: time-out or connection lost after sending
     "auth",  # credentials or token refused
     "not_found",
-    "conflict",  # somebody else wrote in between: read again, then try again
+    "conflict",  # another write came in between: read again, then try again
     "invalid",  # the request itself is wrong and will stay wrong
-    "fatal",  # nothing we do helps: account taken down or deactivated
+    "fatal",  # nothing that we do helps: account taken down or deactivated
 ]
 
 LASTING: tuple[ErrKind, ...] = ("auth", "not_found", "conflict", "invalid", "fatal")
-"""What does not pass by waiting."""
+"""The kinds that waiting does not cure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ok(Generic[T]):
-    """The world did what was asked."""
+    """The request succeeded."""
 
     data: T
 
@@ -42,21 +42,21 @@ class Ok(Generic[T]):
         return True
 
     def or_raise(self) -> T:
-        """Return what was answered."""
+        """Return the data."""
         return self.data
 
     def or_wait(self) -> T:
-        """Return what was answered."""
+        """Return the data."""
         return self.data
 
     def or_else(self, _: object, *__: ErrKind) -> T:
-        """Return what was answered."""
+        """Return the data."""
         return self.data
 
 
 @dataclass(frozen=True, slots=True)
 class Err:
-    """The world did not. `error` is one line; `status` is the HTTP status, if any; `retry_after` is in seconds."""
+    """The request failed. `error` is one line; `status` is the HTTP status, if any; `retry_after` is in seconds."""
 
     error: str
     kind: ErrKind
@@ -68,26 +68,26 @@ class Err:
         return False
 
     def or_raise(self) -> NoReturn:
-        """Raise what the work loop settles.
+        """Raise an exception that the work loop handles.
 
         Raises:
-            Unable: the same may work later; the work waits, and no try is counted.
-            Undone: it will not work by waiting.
+            Unable: it may work later; the work waits, and the attempt is not counted.
+            Undone: waiting does not help.
 
         """
         raise Unable(self) if self.kind in {"transient", "unknown_outcome"} else Undone(self)
 
     def or_wait(self) -> NoReturn:
-        """Raise `Unable` as if it were transient: the work waits for what only the world can change."""
+        """Raise `Unable` for any kind, as if it were transient: the work waits for a change outside the program."""
         raise Unable(replace(self, kind="transient"))
 
     def or_else(self, default: D, *kinds: ErrKind) -> D:
-        """Return `default`; where `kinds` are given, only for these, and do as `or_raise` for any other."""
+        """Return `default`; with `kinds`, only for these, and raise as `or_raise` does for any other."""
         return default if not kinds or self.kind in kinds else self.or_raise()
 
 
 class Undone(SoulError):
-    """The world did not do what was asked, as `err` says."""
+    """The request failed, as `err` says."""
 
     def __init__(self, err: Err) -> None:
         super().__init__(err.error)
@@ -95,7 +95,7 @@ class Undone(SoulError):
 
 
 class Unable(Transient):
-    """The world could not do what was asked for now, as `err` says."""
+    """The request could not be done now, as `err` says."""
 
     def __init__(self, err: Err) -> None:
         super().__init__(err.error, retry_after=err.retry_after)
@@ -106,7 +106,7 @@ ApiResult: TypeAlias = Ok[T] | Err
 
 
 def answering(call: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T | Err]]:
-    """Let `call` return the `Err` on which `or_raise` stopped it."""
+    """Make `call` return the `Err` on which `or_raise` stopped it."""
 
     @wraps(call)
     async def answered(*args: P.args, **kwargs: P.kwargs) -> T | Err:
@@ -120,7 +120,7 @@ def answering(call: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutin
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether to act, and the reason that the terminal and the journal will show."""
+    """Whether to act, and the reason for the terminal and the journal."""
 
     should: bool
     reason: str

@@ -1,7 +1,7 @@
-"""What a model decides about a turn in the agent space, checked before anything else touches it. Pure.
+"""Validates what a model decides about a turn in the agent space, before anything else uses it. Pure.
 
-Names of fields and words of a fixed set are known however a model spells them. What a small model puts where it has
-nothing to say (`"none"`, an issue 0) counts as left out; nothing is coerced that could change a meaning.
+Field names and words of a fixed set are recognised however a model spells them. Placeholders of small models (`"none"`,
+an issue 0) count as left out; no value is converted if that could change its meaning.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Schema = Mapping[str, Any]
 
 
 def squashed(word: str) -> str:
-    """The letters and digits of a word, whatever their case and what stands between them."""
+    """Return the letters and digits of a word, in lower case and joined."""
     return "".join(filter(str.isalnum, word.casefold()))
 
 
 def named(sent: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """`sent` with each field under the one of `names` that it spells; what stands under the name itself wins."""
+    """Return `sent` with each field renamed to the one of `names` that it spells; an exact name wins."""
     known = {squashed(name): name for name in names}
     found = {name: value for name, value in sent.items() if known.get(squashed(name), name) == name}
     for name, value in sent.items():
@@ -37,7 +37,7 @@ def named(sent: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def brought_home(schema: Schema, sent: Mapping[str, Any]) -> dict[str, Any]:
-    """What was sent, with the names and words that `schema`, one of an object, knows."""
+    """Return what was sent, with names and words spelled as in `schema`, the schema of an object."""
     return _object(schema, sent, schema.get("$defs", {}))
 
 
@@ -47,7 +47,7 @@ def _object(schema: Schema, sent: Mapping[str, Any], defined: Schema) -> dict[st
 
 
 def _value(schema: Schema, value: Any, defined: Schema) -> Any:  # noqa: ANN401 - any JSON value
-    """The value as the schema spells it."""
+    """Return the value, spelled as in the schema."""
     kinds = list(_kinds(schema, defined))
     if isinstance(value, Mapping):
         return _object(next((one for one in kinds if "properties" in one), {}), value, defined)
@@ -64,7 +64,7 @@ def _value(schema: Schema, value: Any, defined: Schema) -> Any:  # noqa: ANN401 
 
 
 def _kinds(schema: Schema, defined: Schema) -> Iterator[Schema]:
-    """The schemas of which a value may follow one."""
+    """Yield the schemas of which a value may follow one."""
     if str(schema.get("$ref", "")).startswith(_DEFINED):
         yield from _kinds(defined.get(schema["$ref"].removeprefix(_DEFINED), {}), defined)
     choices = [one for name in _CHOICES for one in schema.get(name, ())]
@@ -111,9 +111,9 @@ _ISSUE_NUMBER = re.compile(r"(?<![\w&#])#(\d{1,9})(?![\w;])")
 
 
 class Commitment(BaseModel):
-    """A commitment; `description` is the body of the artefact, `repo` is `owner/name` or the short name alone.
+    """A commitment; `description` is the body of the artefact, `repo` is `owner/name` or only the short name.
 
-    Fields inside `params` count as if they stood beside it; unknown fields are dropped.
+    Fields inside `params` count as if they were beside it; unknown fields are dropped.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True, defer_build=True)
@@ -139,7 +139,7 @@ class Commitment(BaseModel):
     @field_validator("issue_number", mode="before")
     @classmethod
     def _number(cls, value: object) -> int | None:
-        """The number that is meant; what is none, or below 1, names no issue."""
+        """Return the number that is meant; a value that is not a number, or below 1, names no issue."""
         if isinstance(value, str):
             found = _NUMBER.fullmatch(value.strip())
             value = int(found[1]) if found else None
@@ -180,7 +180,7 @@ class Commitment(BaseModel):
 
 
 class ExtractedCommitment(BaseModel):
-    """A commitment found in words that were already said."""
+    """A commitment found in text that was already said."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", str_strip_whitespace=True, defer_build=True)
 
@@ -232,15 +232,15 @@ SPACE_DECISION_SCHEMA: Mapping[str, Any] = {
         "impression": {"type": "string", "enum": list(get_args(Impressed))},
     },
 }
-"""JSON Schema of the tool's arguments; what each field is for, the skill tells."""
+"""JSON Schema of the tool's arguments; the skill explains the fields."""
 _COMMITMENT_SCHEMA: dict[str, Any] = SPACE_DECISION_SCHEMA["properties"]["commitments"]["items"]
 
 
 class SpaceDecision(BaseModel):
-    """What a model decided: whether to speak, why, what, and the commitments that it makes.
+    """A model's decision: whether to speak, why, the message, and the commitments that it makes.
 
-    `declines`: the message tells the host that what was asked for will not be done. Beside the decision itself a field
-    of another type is left out, and a single commitment is a list of it.
+    `declines`: the message tells the host that the request will not be carried out. Except for the decision itself, a
+    field of a wrong type is left out, and a single commitment becomes a list.
     """
 
     model_config = ConfigDict(
@@ -303,7 +303,7 @@ class ParseResult:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A commitment that was not taken, and why."""
+    """A commitment that was refused, and the reason."""
 
     raw: object
     reason: str
@@ -311,14 +311,14 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class CommitmentValidation:
-    """The commitments that may be made, in the order given, and those that may not."""
+    """The accepted commitments, in the given order, and the refused ones."""
 
     valid: tuple[Commitment, ...]
     dropped: tuple[Dropped, ...]
 
 
 def parse_space_decision(raw: object) -> ParseResult:
-    """A model's answer as a decision; nothing but true or false says whether to speak."""
+    """Return a model's answer as a decision; only true or false decide whether to speak."""
     if not isinstance(raw, Mapping):
         return ParseResult(None, "(root): must be an object")
     try:
@@ -328,7 +328,7 @@ def parse_space_decision(raw: object) -> ParseResult:
 
 
 def normalize_commitment_fields(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """`raw` with the usual other names brought home; what stands under its own name always wins if it says anything."""
+    """Return `raw` with other usual names replaced by the field's own; a value under its own name wins unless empty."""
     raw = named(raw, [*Commitment.model_fields, *_ALIASES])
     normal = {key: value for key, value in raw.items() if key not in _ALIASES}
     for alias, name in _ALIASES.items():
@@ -340,7 +340,7 @@ def normalize_commitment_fields(raw: Mapping[str, Any]) -> dict[str, Any]:
 def validate_commitments(
     raws: Sequence[object], *, social_only: bool = False, most: int = MAX_COMMITMENTS_PER_DECISION
 ) -> CommitmentValidation:
-    """Which of a model's commitments are whole, known, and of a kind that this life may keep."""
+    """Return which of a model's commitments are complete, known, and of a kind that is allowed here."""
     valid: list[Commitment] = []
     dropped: list[Dropped] = []
     for raw in raws:
@@ -359,7 +359,7 @@ def validate_commitments(
 
 
 def in_words(error: ValidationError) -> str:
-    """What is wrong, where: `path: message`, joined by `; `."""
+    """Return what is wrong and where: `path: message`, joined by `; `."""
     return "; ".join(
         f"{'.'.join(str(step) for step in item['loc']) or '(root)'}: {item['msg'].removeprefix('Value error, ')}"
         for item in error.errors()
@@ -376,5 +376,5 @@ def _commitment(raw: object) -> Commitment | str:
 
 
 def _plain(value: object) -> bool:
-    """A nested object under another name says nothing that fits a field, and a truth value is no number."""
+    """Return whether a value under another name can fit a field: a nested object or a truth value cannot."""
     return isinstance(value, str | int | float) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""Under which keys conversations are kept, and which of them are private. Pure."""
+"""The keys under which conversations are stored, and which of them are private. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from common.constants import SPACE_DEFAULT_NAME
 MAIN_PREFIX = "owner:"
 OWNER_SESSION = "owner:terminal"
 FORMER_PREFIX = "former-owner:"
-"""How the keys of a former owner's talks begin, before their DID: nobody is shown these, until that owner is back."""
+"""The prefix of the keys of a former owner's conversations, before their DID: hidden until that owner is back."""
 ROOM_PREFIX = "space:"
 THREAD_PREFIX = "bluesky:thread:"
 
 
 def is_main(session_key: str) -> bool:
-    """Whether a session is between the SOUL and its owner alone."""
+    """Return whether a session is between the SOUL and its owner only."""
     return session_key.startswith(MAIN_PREFIX)
 
 
@@ -23,5 +23,5 @@ def is_github_thread(session_key: str) -> bool:
 
 
 def room_session(room_name: str) -> str:
-    """Return the session of the room of that name, as the owner's settings give it."""
+    """Return the session key of the room of that name, as set in the owner's settings."""
     return f"{ROOM_PREFIX}{room_name.strip() or SPACE_DEFAULT_NAME}"

@@ -1,6 +1,6 @@
 """Settings: `.env` and the environment (which wins), validated once. `.env.example` explains each variable.
 
-Keys of `.env` that name no setting are found and told, because a misspelt one would leave the default in force.
+Unknown keys in `.env` are reported, because a misspelt one would leave the default in force.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _http_url(value: str) -> str:
 
 
 def _space_url(value: str) -> str:
-    """Used as it is; without a port, at 80 or 443 as any WebSocket, for a room behind a web server."""
+    """Validate a room's URL, used unchanged; without a port 80 or 443 apply, for a room behind a web server."""
     if not value:
         return value
     parsed = _url(value, _ROOM_EXAMPLE)
@@ -61,7 +61,7 @@ def _space_url(value: str) -> str:
 
 
 def _url(value: str, example: str) -> ParseResult:
-    """The parts of a URL whose host can be looked up, and whose port, if it has one, can be reached."""
+    """Return the parts of a URL whose host can be looked up, and whose port, if any, is valid."""
     try:
         parsed = urlparse(value)
         (parsed.hostname or "").encode("idna")
@@ -134,7 +134,7 @@ def _lower(value: object) -> object:
 
 
 def _prices(value: object) -> object:
-    """`model=input/output` pairs, in US dollars per million tokens."""
+    """Parse `model=input/output` pairs, in US dollars per million tokens."""
     if not isinstance(value, str):
         return value
     prices: dict[str, tuple[float, float]] = {}
@@ -158,7 +158,7 @@ def _room_port(value: object) -> object:
 
 
 def _origins(value: object) -> object:
-    """Origins as a browser sends them: scheme and host, a port only where it is not the usual one, and nothing more."""
+    """Parse origins as a browser sends them: scheme and host, a port only if it is not the usual one, nothing else."""
     if not isinstance(value, str):
         return value
     origins = tuple(part.strip() for part in value.split(",") if part.strip())
@@ -171,7 +171,7 @@ def _origins(value: object) -> object:
 
 
 def _quiet_hours(value: object) -> object:
-    """The hours in which they begin and end; None for none."""
+    """Return the hours at which they begin and end; None for none."""
     found = _HOURS.fullmatch(value) if isinstance(value, str) else None
     if value and not found:
         raise ValueError("must be two hours of the day such as 22-7")
@@ -179,7 +179,7 @@ def _quiet_hours(value: object) -> object:
 
 
 def _public_origin(value: str) -> str:
-    """The origin under which a browser reaches a page through a proxy that speaks TLS."""
+    """Validate the origin at which a browser reaches a page through a proxy with TLS."""
     parsed = urlparse(value)
     if value and (parsed.scheme != "https" or not parsed.hostname or value != f"https://{parsed.netloc}"):
         raise ValueError("must be an origin such as https://soul.example.org, without a path; a proxy speaks TLS there")
@@ -207,7 +207,7 @@ class _Given(BaseModel):
 
 
 class RoomSettings(_Given):
-    """What `soul space` opens a room with."""
+    """The settings with which `soul space` opens a room."""
 
     space_name: str = ""
     space_port: RoomPort = SPACE_DEFAULT_PORT
@@ -216,7 +216,7 @@ class RoomSettings(_Given):
 
 
 class Settings(RoomSettings):
-    """Everything the owner can set, one field per variable of `.env.example`."""
+    """All settings of the owner, one field per variable of `.env.example`."""
 
     agent_name: str = Field(min_length=1)
     owner_bluesky_social_handle: Handle
@@ -322,20 +322,20 @@ class Settings(RoomSettings):
         return tuple(value for value in values if value)
 
     def on_loopback(self) -> bool:
-        """Whether the social network is on this machine."""
+        """Return whether the social network is on this machine."""
         return urlparse(self.atproto_service_url).hostname in _LOOPBACK
 
     def home_service_url(self) -> str:
-        """The social network where it is on this machine; "" where it is not."""
+        """Return the URL of the social network if it is on this machine; else ""."""
         return self.atproto_service_url if self.on_loopback() else ""
 
 
 def load_settings(home: Path, content: bytes | None = None) -> Settings:
-    """Read `<home>/.env`, or `content` as if it stood there, and the environment.
+    """Read `<home>/.env`, or `content` in its place, and the environment.
 
     Raises:
         SettingsError: with every variable that is missing or wrong, and the remedy.
-        ConfigError: nobody lives in `home`.
+        ConfigError: there is no SOUL in `home`.
 
     """
     settings, mistakes = read_settings(home, content)
@@ -358,10 +358,10 @@ _BLANK: dict[str, Any] = {
 def read_settings(home: Path, content: bytes | None = None) -> tuple[Settings, list[ConfigError]]:
     """Read what can be read, with one error for each mistake.
 
-    A variable that is wrong counts as not set; one that must be there and is not, is empty.
+    A wrong variable counts as not set; a required one that is missing is empty.
 
     Raises:
-        ConfigError: nobody lives in `home`, nor was one to live there.
+        ConfigError: there is no SOUL in `home`, and none was begun there.
 
     """
     found, file = given(home, content), env_file(home)
@@ -382,7 +382,7 @@ def read_settings(home: Path, content: bytes | None = None) -> tuple[Settings, l
 
 
 def owner_mistake(settings: Settings, own_did: str = "") -> ConfigError | None:
-    """Return an error where the SOUL would be its own owner, by its handle or by `own_did`, as far as that is known."""
+    """Return an error if the SOUL would be its own owner, by its handle or by `own_did`, as far as known."""
     owner, did = settings.owner_bluesky_social_handle.lower(), settings.owner_bluesky_social_handle_did
     if not (owner and owner == settings.agent_bluesky_username.lower()) and not (own_did and did == own_did):
         return None
@@ -394,7 +394,7 @@ def owner_mistake(settings: Settings, own_did: str = "") -> ConfigError | None:
 
 
 def settings_of(values: Mapping[str, str]) -> tuple[Settings, list[ConfigError]]:
-    """Return the settings as far as these values, by their names in lower case, are right, and what is wrong."""
+    """Return the settings from the valid ones among `values`, by lower-case name, and the mistakes."""
     try:
         return Settings.model_validate(values), []
     except ValidationError as error:
@@ -408,7 +408,7 @@ def settings_of(values: Mapping[str, str]) -> tuple[Settings, list[ConfigError]]
 
 
 def load_room_settings(home: Path) -> RoomSettings:
-    """Read from `<home>/.env` and the environment what a room is opened with; none of it need be there.
+    """Read the settings of a room from `<home>/.env` and the environment; none of them is required.
 
     Raises:
         SettingsError: with every variable that is wrong, and the remedy.
@@ -437,7 +437,7 @@ def explained_by(home: Path, name: str) -> str:
 
 
 def _unread(kind: type[_Given], home: Path, found: Given) -> list[ConfigError]:
-    """Return what of the file cannot be read."""
+    """Return errors for what in the file cannot be read."""
     bare = [name for name in found.bare if name.lower() in kind.model_fields]
     told = f"stands in {env_file(home)} without a value"
     return [
@@ -447,7 +447,7 @@ def _unread(kind: type[_Given], home: Path, found: Given) -> list[ConfigError]:
 
 
 def _mistakes(error: ValidationError) -> list[ConfigError]:
-    """Return one error for each setting that is wrong; of several forms that it may have, the first is told."""
+    """Return one error for each wrong setting; if it allows several forms, only the first complaint is reported."""
     told: dict[str, ConfigError] = {}
     for item in error.errors():
         name = str(item["loc"][0]).upper()
@@ -484,7 +484,7 @@ _SIMILAR = 0.6
 
 @dataclass(frozen=True, slots=True)
 class UnknownKey:
-    """A key that no setting has, and the setting that is most like it, "" if none is."""
+    """A key that no setting has, and the most similar setting, "" if none is similar."""
 
     name: str
     meant: str
@@ -495,17 +495,17 @@ class UnknownKey:
 
 
 def unknown_in_file(home: Path, content: bytes | None = None) -> tuple[UnknownKey, ...]:
-    """Those of `<home>/.env`, or of `content` as if it stood there, that are meant for us, in the file's order."""
+    """Return those of `<home>/.env`, or of `content` in its place, that are meant for us, in the file's order."""
     return unknown_among(given(home, content).names, prefixes=_OURS)
 
 
 def unknown_in_environment() -> tuple[UnknownKey, ...]:
-    """Those of the environment that are nearly the same as a setting that it does not hold."""
+    """Return those of the environment that are nearly equal to a setting that is not set there."""
     return unknown_among(os.environ, prefixes=())
 
 
 def unknown_among(names: Iterable[str], *, prefixes: tuple[str, ...]) -> tuple[UnknownKey, ...]:
-    """The unknown ones among `names`: all that begin with one of `prefixes`, and those that look misspelt."""
+    """Return the unknown ones among `names`: all that begin with one of `prefixes`, and those that look misspelt."""
     given = list(names)
     there = {name.upper() for name in given}
     found = []
@@ -524,8 +524,8 @@ def unknown_among(names: Iterable[str], *, prefixes: tuple[str, ...]) -> tuple[U
 def unknown_keys(home: Path, *, of: str = "", content: bytes | None = None) -> list[ConfigError]:
     """Return an error for each key of `<home>/.env`, or of `content` in its place, that no setting has.
 
-    Of the file only keys that are meant for us count, of the environment only what looks misspelt. With `of`, only
-    those that begin so, or resemble a setting that does.
+    In the file only keys that are meant for us count, in the environment only what looks misspelt. With `of`, only
+    those with this prefix, or similar to a setting with it.
     """
     return [
         ConfigError(str(one), remedy=explained_by(home, one.name), setting=one.name)
@@ -536,5 +536,5 @@ def unknown_keys(home: Path, *, of: str = "", content: bytes | None = None) -> l
 
 @lru_cache(maxsize=1024)
 def _similar(name: str) -> tuple[str, ...]:
-    """Return the settings that are like `name`, the most similar first."""
+    """Return the settings similar to `name`, the most similar first."""
     return tuple(get_close_matches(name, KNOWN, n=len(KNOWN), cutoff=_SIMILAR))

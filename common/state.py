@@ -1,6 +1,6 @@
 """State files under `.memory/`: version-stamped JSON that survives crashes and upgrades.
 
-A file that cannot be read is set aside as `<name>.corrupt-<time>` and reported, never overwritten in silence.
+A file that cannot be read is set aside as `<name>.corrupt-<time>` and reported, never silently overwritten.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What `load_state` found: the data, and a line for the owner if something was not as expected."""
+    """The result of `load_state`: the data, and a line for the owner if something was wrong."""
 
     data: Json
     notice: str = ""
 
 
 def load_state(path: Path, default: Json, *, fits: Callable[[Json], bool] = lambda _: True) -> Loaded:
-    """Read a state file, whatever version wrote it, without ever raising for what is in it.
+    """Read a state file of any version; its contents never cause an exception.
 
     Args:
         path: the file.
-        default: what to use when the file is absent or unreadable.
-        fits: whether the values are of the kinds that the caller expects; a file that does not fit is unreadable.
+        default: used if the file is absent or unreadable.
+        fits: returns whether the values have the expected types; a file that does not fit counts as unreadable.
 
     """
     try:
         data = _read(path)
         if not fits(data):
-            raise _Unreadable("holds values of the wrong kind")  # noqa: TRY301 - the same path as for what is no JSON
+            raise _Unreadable("holds values of the wrong kind")  # noqa: TRY301 - handled like invalid JSON
     except FileNotFoundError:
         return Loaded(dict(default))
     except _Unreadable as problem:
@@ -52,9 +52,9 @@ def load_state(path: Path, default: Json, *, fits: Callable[[Json], bool] = lamb
 
 
 def save_state(path: Path, data: Json) -> None:
-    """Write a state file atomically, stamped. Raises `StorageError`."""
+    """Write a state file atomically, with the version. Raises `StorageError`."""
     text = json.dumps({**data, VERSION_KEY: MEMORY_VERSION}, ensure_ascii=False, indent=2) + "\n"
-    # NOTE(self): half a surrogate pair has no UTF-8; as an escape it is valid JSON and comes back the same.
+    # NOTE(self): half a surrogate pair cannot be UTF-8; as an escape it is valid JSON and is read back unchanged.
     write_atomic(path, text.encode("utf-8", "backslashreplace"))
 
 
@@ -64,7 +64,7 @@ def stamp_jsonl_version(path: Path) -> None:
 
 
 def check_jsonl_version(path: Path) -> bool:
-    """Whether the sidecar names exactly this version; no sidecar is no."""
+    """Return whether the sidecar names exactly this version; False without a sidecar."""
     try:
         return read_bounded(_sidecar(path), _SIDECAR_MAX_BYTES).strip() == MEMORY_VERSION.encode()
     except OSError:
@@ -94,7 +94,7 @@ def _sidecar(path: Path) -> Path:
 
 
 def set_aside(path: Path) -> str:
-    """Rename a file that cannot be read, so that nothing overwrites it; in words, what became of it."""
+    """Rename a file that cannot be read, so that nothing overwrites it; return in words what became of it."""
     aside = path.with_name(f"{path.name}.corrupt-{time.time_ns()}")
     try:
         path.replace(aside)

@@ -1,6 +1,6 @@
-"""One way to write numbers for the owner, and plain words for what the program calls by name.
+"""One way to write numbers for the owner, and plain words for names that the program uses.
 
-A name that has no words here keeps itself. What is for programs (`--json`, the journal) keeps every name as it is.
+A name without words here stays unchanged. Output for programs (`--json`, the journal) keeps every name unchanged.
 """
 
 from __future__ import annotations
@@ -143,17 +143,17 @@ _SKILL = "skill "
 
 
 def number(count: float) -> str:
-    """A whole number with a comma between thousands: `40,000,000`."""
+    """Return a whole number with commas between thousands: `40,000,000`."""
     return f"{count:,.0f}"
 
 
 def set_aside(amount: float, spoken: Callable[[float], str] = number) -> str:
-    """Return what of a budget is reserved beside what was spent, to follow it in a line; "" for nothing."""
+    """Return how much of a budget is reserved in addition to what was spent, to end a line with; "" for nothing."""
     return f"; {spoken(amount)} more set aside for calls not answered yet" if amount else ""
 
 
 def cut_off(amount: float, spoken: Callable[[float], str] = number) -> str:
-    """Return how much of what was spent is the most that calls without an answer can have cost; "" for nothing."""
+    """Return the most that calls without an answer can have cost, as part of what was spent; "" for nothing."""
     return f", at most {spoken(amount)} of it for calls without an answer, which may have been billed" if amount else ""
 
 
@@ -163,44 +163,44 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def purpose(name: str) -> str:
-    """What the model was asked for."""
+    """Return the purpose of a call to the model."""
     return _PURPOSES.get(name, name)
 
 
 def rule(name: str) -> str:
-    """What a rule for public acts is about."""
+    """Return what a rule for public acts is about."""
     return _RULES.get(name, name)
 
 
 def deed(kind: str) -> str:
-    """What a public act is, by the kind of its intent."""
+    """Return what a public act is, by the kind of its intent."""
     return _DEEDS.get(kind, kind.replace("_", " "))
 
 
 def source(name: str) -> str:
-    """Where a memory comes from, by the conversation or the file in which it was said."""
+    """Return where a memory comes from: the conversation or the file in which it was said."""
     kind, _, rest = name.partition(":")
     return rest if kind == "file" else _SOURCES.get(kind, name)
 
 
 def told_outcome(code: str) -> str:
-    """What became of a piece of work, by its code."""
+    """Return what became of a piece of work, by its code."""
     return _OUTCOMES.get(code, re.sub("[-_]", " ", code))
 
 
 def told_reason(reason: str) -> str:
-    """A reason that begins with the name of a rule, such as `same-reply: twice today`, in plain words."""
+    """Return in plain words a reason that begins with the name of a rule, such as `same-reply: twice today`."""
     name, colon, rest = reason.partition(": ")
     return f"{rule(name)}{colon}{rest}"
 
 
 def group(name: str) -> str:
-    """How often a part of the prompt changes."""
+    """Return how often a part of the prompt changes."""
     return _GROUPS.get(name, name)
 
 
 def part_name(name: str) -> str:
-    """A part of the prompt; the owner's own files keep their names."""
+    """Return the words for a part of the prompt; the owner's own files keep their names."""
     if day := _DAY.fullmatch(name):
         return f"what it noted on {day[1]}{', since the conversation began' if day['part'] else ''}"
     if name.startswith(_SKILL):
@@ -209,7 +209,7 @@ def part_name(name: str) -> str:
 
 
 def part_note(note: str) -> str:
-    """A note that begins with the name of a part, such as `MEMORY.md was cut`, in the same words."""
+    """Return in the same words a note that begins with the name of a part, such as `MEMORY.md was cut`."""
     name, verb, rest = note.rpartition(" was ")
     return f"{part_name(name)}{verb}{rest}" if verb else part_name(note)
 
@@ -226,12 +226,12 @@ _WAITS = {
 
 
 def waiting_text(waits: Mapping[str, int]) -> str:
-    """Return what waits, by kind as a day counts it, for the owner; "" for nothing."""
+    """Return what waits, by kind, for the owner; "" for nothing."""
     return ", ".join(counted(count, *said) for name, said in _WAITS.items() if (count := waits.get(name, 0)))
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """Return what the SOUL did on a day, and how much it left alone."""
+    """Return what the SOUL did on a day, and how much it did not answer."""
     done = (("posts", "post", "posts"), ("replies", "reply", "replies"), ("likes", "like", "likes"))
     told = [counted(counts.get(name, 0), one, many) for name, one, many in done]
     return f"{', '.join(told)}, {counts.get('silences', 0)} left alone"

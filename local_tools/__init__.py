@@ -1,1 +1,1 @@
-"""What a SOUL can do when the model asks: one file per family of tools."""
+"""The tools of a SOUL, which the model calls: one file per family of tools."""

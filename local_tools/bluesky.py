@@ -1,4 +1,4 @@
-"""What a SOUL can do on Bluesky. Each tool is an input model and a small handler; the checks stand in the publisher."""
+"""The tools for Bluesky. Each is an input model and a small handler; the checks are in the publisher."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ from modules.services.work.types import Disposition
 
 
 class BlueskyTools:
-    """The handlers, with what they need."""
+    """The handlers, with their services."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class BlueskyTools:
         return await self._publish_reply(args, turn)
 
     async def reply_picture(self, args: PictureReplyInput, turn: Turn) -> ToolResult:
-        """Answer the post of the turn, and show the picture that was chosen for it."""
+        """Answer the post of the turn with the picture that was chosen for it."""
         shown = turn.subject.picture if isinstance(turn.subject, ThreadTurn) else None
         if shown is None:
             return self.words.error("No Picture")
@@ -135,7 +135,7 @@ class BlueskyTools:
         return replace(answer, outcome=replace(answer.outcome, impression=args.impression, wish=args.wish))
 
     async def _instead_of(self, text: str, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult | None:
-        """Return what happens instead of a reply with these words; None if it may leave."""
+        """Return what happens instead of a reply with this text; None if it may be sent."""
         if thread.is_among_others and not thread.revisions.tried:
             return self.words.end("Others First", Disposition("unheard"), is_error=True)
         if problem := await self._check.problem(text, thread, turn):
@@ -148,9 +148,9 @@ class BlueskyTools:
         return instead
 
     async def _peers_meanwhile(self, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult | None:
-        """Look once more before a reply leaves: what peers said since the thread was read is shown to the model once.
+        """Check for new replies of peers before a reply is sent; show them to the model once.
 
-        Where one of them spoke again since then, the reply becomes a like. Returns None where it may leave.
+        If a peer replies again after that, the reply becomes a like. Returns None if it may be sent.
         """
         revisions = thread.revisions
         posts = await thread.peers_since(target.uri) if thread.peers_since else []
@@ -159,7 +159,7 @@ class BlueskyTools:
         revisions.peers_since += [post.text for post in news]
         if thread.is_told_by_others:
             return await self._like_instead(self.words.answer("Told Already"), turn, target)
-        # NOTE(self): what peers said would end a turn that holds the owner's words alone; it is only checked against.
+        # NOTE(self): replies of peers would taint a turn with only the owner's words; they are only compared with.
         if not news or is_by_owner(turn):
             return None
         names = ", ".join(dict.fromkeys(f"@{post.author.handle}" for post in news))
@@ -176,7 +176,7 @@ class BlueskyTools:
         return self.words.end("Liked Instead", liked.came(act, reason), is_error=True, reason=reason)
 
     async def _send_back(self, code: ReplyProblem, thread: ThreadTurn, turn: Turn, target: StrongRef) -> ToolResult:
-        """A reply that must not leave is asked for once more, then becomes a like, or silence."""
+        """Return the result for a reply that must not be sent: a request for a better one, then a like or silence."""
         problem = self.words.answer(code)
         if thread.revisions.ask_for_better():
             return self.words.error("Reply Not Sent", problem=problem)
@@ -223,7 +223,7 @@ class BlueskyTools:
         return self.words.end("Silent", Disposition("silent", reason=args.reason))
 
     async def data_request(self, args: SilenceInput, turn: Turn) -> ToolResult:
-        """End the turn: whoever called it read that the post asks about its author's own data."""
+        """End the turn, because the model found that the post asks about its author's own data."""
         return self.words.end("Asked", Disposition(ASKED, reason=args.reason))
 
     async def _on_subject(
@@ -236,14 +236,14 @@ class BlueskyTools:
         ends: bool,
     ) -> ToolResult:
         target = await self._target(args.post_uri, turn)
-        # NOTE(self): a like of the post that the turn is about answers it; nobody had to order it.
+        # NOTE(self): a like of the post that the turn is about answers it; it needs no order.
         is_answer = name == "liked" and isinstance(turn.subject, ThreadTurn) and target == turn.subject.notification.ref
         is_named = names(turn, target.uri, web_url(target.uri), args.post_uri) or names_author(turn, target.uri)
         published = await act(target, act_terms(turn, is_seen=is_answer or is_named, is_order=is_named))
         return self.answered(published, name, ends=ends)
 
     def framed(self, result: object, *, uri: str) -> ToolResult:
-        """Return what was read at `uri` as JSON inside a frame: it is untrusted text, unless it is empty."""
+        """Return what was read at `uri` as framed JSON: it is untrusted text, unless it is empty."""
         text = json.dumps(clean_value(result), ensure_ascii=False)
         content = Framer(self._skills, self._rng).frame("reading", author="several", uri=uri, text=text)
         return ToolResult(content, provenance=Provenance.STRANGER if result else None)
@@ -251,7 +251,7 @@ class BlueskyTools:
     async def _target(self, named: str, turn: Turn) -> StrongRef:
         """Return the post meant, by its uri or its web address.
 
-        In a turn about a post that is one of those shown, or one whose address the owner's line gives. Raises
+        In a turn about a post it must be one that was shown, or one whose address the owner's line gives. Raises
         `ToolStopped`.
         """
         if not isinstance(turn.subject, ThreadTurn):
@@ -274,7 +274,7 @@ class BlueskyTools:
         return found[0].ref if found else self.words.stop("Post Gone")
 
     def answered(self, published: Published, act: Act, *, ends: bool) -> ToolResult:
-        """Return what became of an act that was handed to the publisher."""
+        """Return the result of an act that was given to the publisher."""
         if published.status == "blocked":
             problem, outcome = published.problem, published.came("silent", published.reason)
             reason = self.words.answer(problem.code, **problem.values) if problem else published.reason
@@ -293,7 +293,7 @@ class BlueskyTools:
         return ToolResult(content, ends_turn=ends, outcome=published.came(act, ""), told={"when": when})
 
     def _when(self, wait: Wait) -> str:
-        """Return when an act leaves that waits so, and why not sooner."""
+        """Return in words when a waiting act will be sent, and why not sooner."""
         if not wait.ends:
             return self.words.answer("Cannot Leave Yet", reason=wait.reason)
         if wait.seconds < SOON_S:
@@ -302,7 +302,7 @@ class BlueskyTools:
 
 
 def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
-    """The family, as the registry takes it."""
+    """Return the tools of the family."""
 
     def tool(
         name: str,
@@ -359,9 +359,9 @@ _WORDS_CHARS = 90
 
 
 def completed(text: str, thread: ThreadTurn, phrase: Phrase, most: int) -> str:
-    """Return `text` with the link of what the turn made, and with our account on GitHub where it is due.
+    """Return `text` with the link of what the turn made, and with our account on GitHub if that is due.
 
-    Its last sentences give way to them.
+    Its last sentences are dropped to make room.
     """
     account = "" if told_account(text, thread.account) else phrase("bluesky.github_account", username=thread.account)
     room = most - grapheme_len(account) - 1 if account else most

@@ -1,6 +1,6 @@
-"""Tools with which the owner has the SOUL follow accounts, follow them no more, and leave them alone.
+"""Tools with which the owner makes the SOUL follow, unfollow, mute and unmute accounts.
 
-The model names the account; code looks whether it is one that the owner could mean.
+The model names the account; code checks whether the owner could mean it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from modules.services.skills.skills import Skills
 
 @dataclass(frozen=True, slots=True)
 class MeantAccount:
-    """The account of an act of the owner's; `handle` is "" where it cannot be read.
+    """The account of an act for the owner; `handle` is "" if it cannot be read.
 
-    `is_named`: the owner's words name it, or it is the owner's own.
+    `is_named`: the owner's words name it, or it is the owner's own account.
     """
 
     did: str
@@ -41,9 +41,9 @@ class MeantAccount:
 
 
 class MeantAccounts:
-    """Finds the account of an act of the owner's: one that the owner's words name, or the owner's own.
+    """Finds the account of an act for the owner: one that the owner's words name, or the owner's own.
 
-    Any other is found only for an act that waits for the owner's approval: by the turn's `hold`, or by `approval`.
+    Any other is accepted only for an act that waits for the owner's approval: by the turn's `hold`, or by `approval`.
     """
 
     def __init__(self, atproto: Atproto, owner_did: str, approval: Approval, words: ToolWords) -> None:
@@ -56,8 +56,8 @@ class MeantAccounts:
         """Return the account of the handle or DID `account`. Raises `ToolStopped`, `Unable`, `Undone`.
 
         The owner's words of the turn name it by DID, by a mention that their program marked, or by a handle, which
-        stands for the account that had it when the turn began. `is_shown`: the act passes the outbox, so that it can
-        wait for the owner's approval and is shown by the account's name; the owner, who says "me", may be meant then.
+        stands for the account that had it when the turn began. `is_shown`: the act goes through the outbox, so it can
+        wait for the owner's approval, which shows the account's name; then "me" may also mean the owner's own account.
         """
         if turn.request:
             await look_up_named(turn.request, partial(self._atproto.resolve_handle, fresh=True))
@@ -80,7 +80,7 @@ class MeantAccounts:
 
 @dataclass(slots=True)
 class AccountTools:
-    """The handlers. `on_bluesky` says what became of an act."""
+    """The handlers. `on_bluesky` reports the result of an act."""
 
     atproto: Atproto
     publisher: Publisher
@@ -101,11 +101,11 @@ class AccountTools:
         return replace(followed, content=told) if is_muted else followed
 
     async def unfollow(self, args: DidInput, turn: Turn) -> ToolResult:
-        """Delete our follow of an account; one that has not left is withdrawn."""
+        """Delete our follow of an account; withdraw it if it was not sent yet."""
         meant = await self.meant.find(args.did, turn)
         looked = await find_own_record(self.atproto, FOLLOWS, lambda record: record.value.get("subject") == meant.did)
         if (found := looked.or_raise()) is None:
-            # NOTE(self): what waits is withdrawn at once and cannot wait itself, so others' words must not ask for it.
+            # NOTE(self): a withdrawal happens at once and cannot be held, so others' words must not cause it.
             if turn.hold and not turn.is_ordered:
                 self.on_bluesky.words.stop("Not Named")
             return await self._withdraw_follow(meant)
@@ -121,7 +121,7 @@ class AccountTools:
         return words.done("Follow Withdrawn") if withdrawn else words.error("Not Followed")
 
     async def mute(self, args: MuteInput, turn: Turn) -> ToolResult:
-        """Mute or unmute an account, as `soul mute` does. Nothing reaches the network, so no outbox is needed."""
+        """Mute or unmute an account, as `soul mute` does. The network is not told, so the outbox is not needed."""
         meant = await self.meant.find(args.did, turn, is_shown=False)
         change = partial(change_mute, did=meant.did, now=self.clock.now(), off=args.off, handle=meant.handle)
         withdrawn, entries = await self.database.run(change)
@@ -132,7 +132,7 @@ class AccountTools:
 
 
 def account_tools(tools: AccountTools, skills: Skills) -> Sequence[Tool]:
-    """Return the tools, for the owner alone."""
+    """Return the tools, for the owner only."""
     words = ToolWords(skills, "bluesky-tools")
     family = (
         request_tool(words, "bluesky_follow", DidInput, tools.follow),

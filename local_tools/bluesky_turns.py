@@ -1,6 +1,6 @@
-"""What the tools of Bluesky take and read: their inputs, the facts of the turn, checks of a reply, and look-ups.
+"""Shared parts of the Bluesky tools: their inputs, the facts of the turn, checks of a reply, and look-ups.
 
-Their descriptions stand in `skills/bluesky-tools`; an empty input means "the one given". All that a look-up returns is
+Their descriptions are in `skills/bluesky-tools`; an empty input means "the one given". All results of a look-up are
 untrusted text.
 """
 
@@ -49,18 +49,18 @@ from modules.services.peers.registry import tells_username
 from modules.services.rights.preferences import Preferences
 
 AccountName = Annotated[str, AfterValidator(account_name)]
-"""A handle, a login or a DID as a model gives it; the @ before it is taken away."""
+"""A handle, a login or a DID as a model gives it; a leading @ is removed."""
 
 
 class PictureInput(BaseModel):
-    """A post or a reply beside a picture."""
+    """A post or a reply with a picture."""
 
     text: str
     alt_text: str = ""
 
 
 class PictureReplyInput(PictureInput):
-    """A reply beside a picture."""
+    """A reply with a picture."""
 
     impression: Impression = ""
     wish: str = ""
@@ -82,7 +82,7 @@ class SubjectInput(BaseModel):
 
 
 class ExitInput(BaseModel):
-    """Leave a conversation."""
+    """The end of a conversation."""
 
     closing_type: Literal["like", "message"] = "like"
     reason: str
@@ -90,7 +90,7 @@ class ExitInput(BaseModel):
 
 
 class SilenceInput(BaseModel):
-    """Say nothing."""
+    """The reason for saying nothing."""
 
     reason: str
 
@@ -120,24 +120,24 @@ class ActorListInput(ActorInput):
 
 
 class LimitInput(BaseModel):
-    """How much to read."""
+    """The number of items to read."""
 
     limit: int = Field(default=20, ge=1, le=100)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyCheck:
-    """Checks replies. `publisher` knows where we spoke; `judge` is asked once about each text."""
+    """Checks replies. `publisher` knows where we have replied; `judge` is asked once about each text."""
 
     publisher: Publisher
     judge: YesNoJudge
 
     async def problem(self, text: str, thread: ThreadTurn, turn: Turn, *, closing: bool = False) -> ReplyProblem | None:
-        """Return why these words must not stand in the thread; None if they may. Raises `Fatal`.
+        """Return why this text must not be posted in the thread; None if it may. Raises `Fatal`.
 
-        The owner is answered: of the second text only words of our prompt are refused, and that its writer is a person.
-        To the owner thanks are enough, and at the end of a conversation; where we spoke before and nothing was asked,
-        the publisher likes instead.
+        The owner always gets an answer: their second draft is refused only for words of our prompt, or for a claim to
+        be a person. Mere thanks may be sent to the owner, and at the end of a conversation; if we have replied before
+        and no question was asked, the publisher sends a like instead.
         """
         if thread.is_owner and thread.revisions.asked_for_better:
             return unsayable(text, thread.scaffold, thread.said)
@@ -149,7 +149,7 @@ class ReplyCheck:
         may_thank = closing or thread.is_owner or spoken
         meanwhile = thread.revisions.peers_since
         said = (*thread.said, *meanwhile)
-        # NOTE(self): what we made is news, however much its words are like those of others who made a part of it.
+        # NOTE(self): what we made is news, even if the text is similar to that of others who made a part of it.
         peers_said = () if thread.revisions.made else (*thread.peers_said, *meanwhile)
         if found := reply_problem(text, said, thread.scaffold, may_thank=may_thank):
             return found
@@ -157,7 +157,7 @@ class ReplyCheck:
         return suspected.problem if suspected and await self._is_echo(text, suspected, thread, turn) else None
 
     async def _is_echo(self, text: str, suspected: SuspectedEcho, thread: ThreadTurn, turn: Turn) -> bool:
-        """Return whether the judge confirms that `text` only says the suspected post again."""
+        """Return whether the judge confirms that `text` only repeats the suspected post."""
         judged = thread.revisions.judged
         if (text, suspected) not in judged:
             judged[text, suspected] = await self.judge.is_same(text, suspected.post, turn)
@@ -175,9 +175,9 @@ def thread_of(turn: Turn) -> ThreadTurn:
 
 
 def fitted(text: str, turn: Turn, most: int = PORTABLE_MAX_GRAPHEMES) -> str:
-    """`text`, or its whole leading sentences where the model was asked to shorten it once already and could not.
+    """Return `text`, or its leading whole sentences if the model failed to shorten it once already.
 
-    Small models cannot count; a thought is better told without its last sentence than lost. A loop stays one.
+    Small models cannot count; a thought without its last sentence is better than none. A loop stays unchanged.
     """
     subject = turn.subject
     if isinstance(subject, ThreadTurn | ExpressionTurn) and grapheme_len(text) > most and not is_loop(text):
@@ -186,19 +186,19 @@ def fitted(text: str, turn: Turn, most: int = PORTABLE_MAX_GRAPHEMES) -> str:
 
 
 def bare_account(text: str, account: str) -> str:
-    """Return `text` with an @ before `account`, our name on GitHub, taken away: nobody of Bluesky is meant by it."""
+    """Return `text` without the @ before `account`, our name on GitHub: it would name somebody else on Bluesky."""
     return re.sub(rf"`?@{re.escape(account)}`?(?![\w-]|\.\w)", f"`{account}`", text) if account else text
 
 
 def told_account(text: str, account: str) -> bool:
-    """Return whether `text` tells `account`, our name on GitHub; also where `account` is "" and none is due."""
+    """Return whether `text` mentions `account`, our name on GitHub; also True if `account` is "" and none is due."""
     return not account or tells_username(text, account)
 
 
 def add_sentence(text: str, sentence: str, most: int) -> str:
-    """Return `text` and `sentence` in at most `most` characters; the last sentences of `text` give way.
+    """Return `text` and `sentence` in at most `most` characters; the last sentences of `text` are dropped for it.
 
-    `text` stays alone where not even its first sentence fits beside `sentence`.
+    If not even the first sentence of `text` fits beside `sentence`, return `text` alone.
     """
     whole = f"{text.rstrip()} {sentence}"
     if grapheme_len(whole) <= most:
@@ -208,25 +208,25 @@ def add_sentence(text: str, sentence: str, most: int) -> str:
 
 
 def is_urgent(turn: Turn) -> bool:
-    """Return whether what the turn does goes ahead of the pace: it answers the owner."""
+    """Return whether the acts of a turn skip the pacing: it answers the owner."""
     return turn.provenance is Provenance.OWNER or (isinstance(turn.subject, ThreadTurn) and turn.subject.is_owner)
 
 
 def is_by_owner(turn: Turn) -> bool:
-    """Return whether only the owner takes part in it."""
+    """Return whether a turn holds only the owner's words."""
     return turn.provenance is Provenance.OWNER
 
 
 def is_told_to_owner(turn: Turn) -> bool:
-    """Return whether what a turn comes to is told to the owner: they asked for it, or it is one of the SOUL's own."""
+    """Return whether the result of a turn is told to the owner: they asked for it, or it is one of the SOUL's own."""
     return turn.asked_by is Provenance.OWNER or isinstance(turn.subject, OwnTimeTurn)
 
 
 def gives(text: str, turn: Turn) -> bool:
-    """Return whether the owner's line gives these words, as those of a post.
+    """Return whether the owner's line gives this text as the text of a post.
 
-    It may go on behind them where a judge found that it asks for it. Its other words may not be meant for the public.
-    The words of a question to which the line says yes count, too.
+    The line may continue after it if a judge found that it asks for the act; its other words may not be meant for the
+    public. The words of a question that the line answers with yes count too.
     """
     if turn.request is None:
         return False
@@ -237,17 +237,17 @@ def gives(text: str, turn: Turn) -> bool:
 
 
 def names(turn: Turn, *labels: str) -> bool:
-    """Return whether the owner's line names what an act is done to, by one of the `labels`.
+    """Return whether the owner's line names the target of an act by one of the `labels`.
 
-    A label is an address, a name or a number; it counts as a word of its own, in any case.
+    A label is an address, a name or a number; it must occur as a whole word, in any case.
     """
     return turn.request is not None and any(is_said(one, turn.request.text) for one in labels if one)
 
 
 def names_author(turn: Turn, uri: str) -> bool:
-    """Return whether the owner's line names who wrote the post `uri`, and a judge found that it asks for the act.
+    """Return whether the owner's line names the author of the post `uri`, and a judge found that it asks for the act.
 
-    Others' words may have chosen the post, so it counts for one post of an account.
+    Others' words may have selected the post, so this holds for one post of an account.
     """
     post, request = parse_at_uri(uri), turn.request
     if not (turn.is_ordered and request and post and request.names(post.repo)) or post.repo in request.authors:
@@ -257,13 +257,13 @@ def names_author(turn: Turn, uri: str) -> bool:
 
 
 def act_terms(turn: Turn, *, is_seen: bool = True, is_order: bool = False) -> ActTerms:
-    """Return the terms under which an act leaves.
+    """Return the terms under which an act is sent.
 
     Args:
         turn: the turn that does it.
-        is_seen: whether the owner gave its words, or named what it is done to.
-        is_order: whether their line gives all of it. Then it is theirs although the turn holds others' words, if a
-            judge found that the line asks for it.
+        is_seen: whether the owner gave its text, or named its target.
+        is_order: whether their line gives all of it. It is then the owner's act although the turn holds others' words,
+            if a judge found that the line asks for it.
 
     """
     is_order = is_order and turn.is_ordered
@@ -274,11 +274,11 @@ def act_terms(turn: Turn, *, is_seen: bool = True, is_order: bool = False) -> Ac
 
 
 def post_terms(text: str, turn: Turn, *, hold: str = "", is_all: bool = True, is_moved: bool = False) -> ActTerms:
-    """Return the terms under which a post with this text leaves.
+    """Return the terms under which a post with this text is sent.
 
-    What answers a request in public is said only once. `hold` is why it must wait, beside the turn's reason; `is_all`
-    says that it is its text and nothing else: no picture, and no post that it answers; `is_moved`, that a post which
-    waits only gets another time.
+    An answer to a public request is posted only once. `hold` is why it must wait, if the turn gives no reason; `is_all`
+    says that it has only its text: no picture, and no post that it answers; `is_moved`, that a waiting post only gets
+    another time.
     """
     is_given = is_moved or gives(text, turn)
     terms = act_terms(turn, is_seen=is_given, is_order=is_given and is_all)
@@ -292,10 +292,10 @@ def post_terms(text: str, turn: Turn, *, hold: str = "", is_all: bool = True, is
 
 
 def post_problem(text: str, turn: Turn) -> Literal["Post Not Sent", "Post Loops"] | None:
-    """Return why `text` must not be posted, as the name of the answer that the model reads; None if it may.
+    """Return why `text` must not be posted, as the name of the answer for the model; None if it may.
 
-    It holds words that only our own prompt has, but for those that were said in the thread or given to be posted; or
-    it goes round in a loop that the owner did not give.
+    It holds words that only our own prompt has, except those that were said in the thread or given to be posted; or it
+    repeats itself in a loop that the owner did not give.
     """
     subject = turn.subject
     if is_loop(text) and not gives(text, turn):
@@ -311,9 +311,9 @@ def post_problem(text: str, turn: Turn) -> Literal["Post Not Sent", "Post Loops"
 
 
 def telling_of(name: str, handler: Handler, words: ToolWords) -> Handler:
-    """Return a handler that does the same, and in a turn about a post notes that an act was tried, and tells it done.
+    """Return a handler that also records, in a turn about a post, that an act was tried, and reports it as done.
 
-    So the model answers the owner with what came of it.
+    So the model can tell the owner the result.
     """
 
     async def noted(arguments: Any, turn: Turn) -> ToolResult:  # noqa: ANN401 - each handler takes its own input model
@@ -343,13 +343,13 @@ def request_tool(
     named_only: bool = False,
     own_act: Callable[[Any, Turn], Awaitable[str]] | None = None,
 ) -> Tool:
-    """Return a tool for the owner alone, in private and by a public post."""
+    """Return a tool for the owner only, in private and by a public post."""
     served, owner = telling_of(name, handler, words), Provenance.OWNER
     return words.tool(name, model, "social", owner, served, holdable=holdable, named_only=named_only, own_act=own_act)
 
 
 def corrected(text: str, turn: Turn) -> str:
-    """Return `text` without the sentences that must not leave, where the model was told of them once already."""
+    """Return `text` without the sentences that must not be sent, if the model was told of them once already."""
     thread = turn.subject
     if not isinstance(thread, ThreadTurn) or not thread.revisions.asked_for_better:
         return text
@@ -357,7 +357,7 @@ def corrected(text: str, turn: Turn) -> str:
 
 
 def may_end_without_words(turn: Turn) -> bool:
-    """Return whether a like may end a turn: no act was tried in it of which its post's author is to be told."""
+    """Return whether a like may end a turn: no act was tried in it that has to be reported to the post's author."""
     subject = turn.subject
     return not isinstance(subject, ThreadTurn) or subject.is_told_by_others or not subject.revisions.tried
 
@@ -368,18 +368,18 @@ def is_addressed(turn: Turn) -> bool:
 
 
 def may_stay_silent(turn: Turn) -> bool:
-    """Return whether a turn may end in silence: it is about no post of the owner's."""
+    """Return whether a turn may end in silence: it is not about a post of the owner's."""
     return not (isinstance(turn.subject, ThreadTurn) and turn.subject.is_owner)
 
 
 def note_accounts(turn: Turn, shown: Iterable[Actor | Profile]) -> None:
-    """Note the accounts that a turn is shown: from then on their handles stand for them."""
+    """Record the accounts that a turn is shown: from then on their handles stand for them."""
     turn.accounts.update({one.handle.lower(): one.did for one in shown})
 
 
 @dataclass(slots=True)
 class BlueskyLooks:
-    """The handlers, with what they need; `framed` puts what was read into a frame."""
+    """The handlers, with their services; `framed` puts what was read into a frame."""
 
     atproto: Atproto
     preferences: Preferences
@@ -394,8 +394,8 @@ class BlueskyLooks:
     def account(self, named: str, turn: Turn) -> str:
         """Return the handle or DID by which an account may be looked up. Raises `ToolStopped`.
 
-        A handle is looked up at an address that its holder owns: beside untrusted text, a made-up one could carry away
-        what the turn has seen. A handle that the turn knows already stands for its account, and is not looked up.
+        A handle is looked up at an address that its holder owns: beside untrusted text, an invented one could leak what
+        the turn has seen. A handle that the turn already knows stands for its account, and is not looked up.
         """
         if turn.provenance >= Provenance.SELF or named.startswith("did:plc:") or names(turn, named):
             return named
@@ -403,13 +403,13 @@ class BlueskyLooks:
         return known.get(named.lower()) or self.words.stop("By Did")
 
     def framed_posts(self, told: Sequence[Mapping[str, object]]) -> ToolResult:
-        """Return posts in a frame. Those of our own that answer and quote nobody bring in nobody's words."""
+        """Return posts in a frame. Our own posts that answer and quote nobody hold nobody else's words."""
         framed = self.framed(told)
         is_own = all(one.get("is_you") and not one.keys() & {"beside", "reply_to"} for one in told)
         return replace(framed, provenance=None) if is_own else framed
 
     async def shown(self, posts: Iterable[Post], turn: Turn) -> list[dict[str, object]]:
-        """Return those of these posts that may stand in a prompt, each in few words."""
+        """Return those of these posts that may be shown in a prompt, each in brief."""
         await self._know_choices()
         seen = [post for post in posts if not self.moderation.why_unseen(post)]
         quoted = [post.quoted for post in seen if post.quoted]
@@ -420,13 +420,13 @@ class BlueskyLooks:
         return [self._brief(post, readable) for post in told]
 
     async def _know_choices(self) -> None:
-        """Read what our account chose not to see, if it is time. Raises `ToolStopped` where that was never read."""
+        """Refresh our account's moderation choices if it is time. Raises `ToolStopped` if they were never read."""
         await self.moderation.refresh()
         if not self.moderation.is_known:
             self.words.stop("Choices Unknown")
 
     async def readable_people(self, people: Iterable[Profile]) -> list[Profile]:
-        """Return those of these accounts whose descriptions may stand in a prompt."""
+        """Return those of these accounts whose descriptions may be shown in a prompt."""
         await self._know_choices()
         seen = [one for one in people if not self.moderation.why_unseen(one)]
         allowed = await self.allowed(seen)
@@ -448,7 +448,7 @@ class BlueskyLooks:
         )
 
     async def allowed(self, authors: Iterable[Actor | Profile]) -> frozenset[str]:
-        """Return the DIDs of those whose posts may stand in a prompt, and note how we stand with each."""
+        """Return the DIDs of those whose posts may be shown in a prompt, and record our relation to each."""
         met = list(authors)
         self.moderation.note(*met)
         return await self.preferences.readable({author.did for author in met})
@@ -474,7 +474,7 @@ class BlueskyLooks:
         return self.framed([dataclasses.asdict(actor) | self.own_mark(actor.did) for actor in page.items])
 
     def _brief(self, post: Post, readable: Collection[str]) -> dict[str, object]:
-        """A post in few words; `readable` are the quoted ones that may be shown."""
+        """Return a post in brief; `readable` are the quoted posts that may be shown."""
         quoted = post.quoted if post.quoted and post.quoted.uri in readable else None
         beside = shown_under(replace(post, quoted=quoted), self.atproto.did, whole=True)
         return {
@@ -497,5 +497,5 @@ class BlueskyLooks:
         return {"author": author.handle, "author_did": author.did, **self.own_mark(author.did)}
 
     def own_mark(self, did: str) -> dict[str, object]:
-        """Return the field that says that an account is our own; none for any other."""
+        """Return the field which says that an account is our own; none for any other."""
         return {"is_you": True} if did == self.atproto.did else {}

@@ -1,4 +1,4 @@
-"""Tools by which a SOUL decides how it gets better, and by which its owner has it get better at something."""
+"""Tools with which a SOUL decides how to improve, and with which its owner makes it learn something."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from modules.services.work.types import Disposition
 
 
 class ImproveInput(BaseModel):
-    """What the SOUL is to be able to do."""
+    """Something that the SOUL should be able to do."""
 
     wish: str = Field(min_length=1, max_length=WISH_CHARS)
 
 
 class DecisionInput(BaseModel):
-    """Yes or no, why, and by what."""
+    """Yes or no, why, and on which rung."""
 
     pursue: bool
     reason: str = Field(min_length=1)
@@ -35,13 +35,13 @@ class DecisionInput(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CraftTools:
-    """The handlers, with what they need."""
+    """The handlers, with their services."""
 
     table: WorkTable
     words: ToolWords
 
     async def improve(self, args: ImproveInput, turn: Turn) -> ToolResult:
-        """Note what the owner wants."""
+        """Record what the owner wants."""
         is_new = await improve(self.table, args.wish)
         return self.words.done("Wish Noted") if is_new else self.words.error("Wish Waits")
 
@@ -54,7 +54,7 @@ class CraftTools:
 
 
 def craft_tools(table: WorkTable, skills: Skills) -> Sequence[Tool]:
-    """The family, as the registry takes it."""
+    """Return the tools of the family."""
     words = ToolWords(skills, OWN_TOOLS)
     tools, own, tool = CraftTools(table, words), Provenance.SELF, words.tool
     return (

@@ -1,6 +1,6 @@
-"""Which tools wait in a family until the model asks for it, so that a turn of the owner's begins with few of them.
+"""The tools that are offered only after the model opens their family, so that a turn of the owner's begins with few.
 
-A tool that stands in no family is offered at once. A family changes nothing about who may use a tool, or when.
+A tool in no family is offered at once. A family does not change who may use a tool, or when.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ FAMILIES: Mapping[str, Sequence[str]] = {
     "self": ("self_read", "self_update", "profile_update", "skill_propose", "memory_history", "self_improve"),
     "schedules": ("schedule_add", "schedule_list", "schedule_remove"),
 }
-"""The tools of each family; what the model reads of it stands in the skill `own-tools`."""
+"""The tools of each family; the skill `own-tools` describes the families to the model."""
 
 
 class MoreToolsInput(BaseModel):
-    """Which family."""
+    """The family to open."""
 
     family: str
 
@@ -57,8 +57,8 @@ def registry_of(tools: Sequence[Tool], skills: Skills, *, social_only: bool) -> 
     """Return a registry of the tools, each in its family, and of the one that opens a family.
 
     Raises:
-        ValueError: two tools have the same name, or a family names a tool that is not there.
-        SkillError: the skill lacks the words for a family.
+        ValueError: two tools have the same name, or a family names a tool that does not exist.
+        SkillError: the skill lacks the description of a family.
 
     """
     family_of = {name: family for family, names in FAMILIES.items() for name in names}
@@ -68,7 +68,7 @@ def registry_of(tools: Sequence[Tool], skills: Skills, *, social_only: bool) -> 
     words = ToolWords(skills, OWN_TOOLS)
 
     async def open_family(args: MoreToolsInput, turn: Turn) -> ToolResult:
-        # NOTE(self): the call itself opens it: the registry reads the conversation, which outlives a restart.
+        # NOTE(self): the call itself opens it: the registry reads the conversation, which survives a restart.
         usable = [tool for tool in placed if tool.family and allowed(tool, turn, social_only=social_only)]
         names = [tool.name for tool in usable if tool.family == args.family.strip()]
         if not names:

@@ -1,4 +1,4 @@
-"""What a SOUL can do about a thread on GitHub: comment on it once, review it, leave it, or stay silent."""
+"""The tools for a thread on GitHub: comment on it once, review it, leave it, or stay silent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from modules.services.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.work.types import Disposition
 
 MOST_CHARS = 3_000
-"""How long a comment may be."""
+"""The longest comment."""
 
 _SKILL = "github-response"
 _REVIEW_SKILL = "pr-review"
@@ -40,7 +40,7 @@ _OF_FORM = frozenset({"Introduction", "Repeats", "Loops", "Unfinished"})
 
 
 class CommentInput(BaseModel):
-    """A comment. Without `owner`, `repo` and `issue_number` it stands in the thread of this turn."""
+    """A comment. Without `owner`, `repo` and `issue_number` it is for the thread of this turn."""
 
     body: str
     owner: str = ""
@@ -51,7 +51,7 @@ class CommentInput(BaseModel):
 
 
 class LeaveThreadInput(BaseModel):
-    """An end of the talk: a heart on the thread, or a last comment."""
+    """The end of a conversation: a heart on the thread, or a last comment."""
 
     closing_type: Literal["like", "message"] = "like"
     reason: str
@@ -65,7 +65,7 @@ class ReviewInput(BaseModel):
 
 
 class GitHubTools:
-    """The handlers, with what they need. `names` are those under which the SOUL could introduce itself."""
+    """The handlers, with their services. `names` are those under which the SOUL could introduce itself."""
 
     def __init__(self, outbox: Outbox, skills: Skills, names: Sequence[str]) -> None:
         self._outbox = outbox
@@ -94,10 +94,10 @@ class GitHubTools:
         return sent_back or await self._submit(subject.review(text), Disposition("reviewed"), turn, part=subject.part)
 
     def _checked(self, body: str, turn: Turn) -> tuple[str, str]:
-        """Return the text to send, and why it must not leave ("" if it may).
+        """Return the text to send, and why it must not be sent ("" if it may).
 
-        Of the second text in a turn the sentences that must not leave are left out. The owner is answered whatever the
-        form of that text is.
+        In the second draft of a turn, the sentences that must not be sent are left out. The owner is answered whatever
+        the form of that draft is.
         """
         subject = _subject(turn)
         text = strip_self_mention(clean(body).strip(), subject.login)
@@ -110,7 +110,7 @@ class GitHubTools:
         return text, problem
 
     def _sent_back(self, problem: str, text: str, subject: IssueTurn) -> ToolResult | None:
-        """The answer to a text that must not leave, which ends the turn at the second time; None if it may leave."""
+        """Return the answer to a text that must not be sent, which ends the turn the second time; None if it may."""
         if not problem:
             return None
         if subject.revision.ask():
@@ -134,7 +134,7 @@ class GitHubTools:
         return self.words.end("Silent", Disposition("silent", reason=one_line(args.reason, REASON_CHARS)))
 
     def _problem(self, text: str, subject: IssueTurn) -> str:
-        """Return why these words must not leave, a subsection of `Answers`; "" if they may."""
+        """Return why this text must not be sent, a subsection of `Answers`; "" if it may."""
         if not text:
             return "Empty"
         if len(text) > MOST_CHARS:
@@ -154,7 +154,7 @@ class GitHubTools:
 
 
 def github_tools(tools: GitHubTools) -> Sequence[Tool]:
-    """The family, as the registry takes it."""
+    """Return the tools of the family."""
     anyone, tool = Provenance.STRANGER, tools.words.tool
     return (
         tool(
@@ -173,7 +173,7 @@ def github_tools(tools: GitHubTools) -> Sequence[Tool]:
 
 
 def _elsewhere(args: CommentInput, subject: IssueTurn) -> str:
-    """Whether a comment is meant for another thread than that of the turn: then the name of the answer, else ""."""
+    """Return the name of the answer if a comment is for another thread than that of the turn; else ""."""
     owner, _, repo = subject.waiting.repo.lower().partition("/")
     named = args.repo.lower().removeprefix(f"{owner}/")
     is_here = args.owner.lower() in {"", owner} and named in {"", repo}

@@ -1,6 +1,6 @@
-"""What the tools for GitHub share: their inputs, which repository is meant, and how an act is sent and waited for.
+"""Shared parts of the GitHub tools: their inputs, the repository that is meant, and sending an act and waiting for it.
 
-Their descriptions stand in the skills; an empty input means "not given".
+Their descriptions are in the skills; an empty input means "not given".
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class IssueListInput(InRepository):
 
 
 class OrgReposInput(BaseModel):
-    """The repositories of an organisation, those in front into which somebody pushed last."""
+    """The repositories of an organisation, the most recently pushed first."""
 
     org: str
     limit: int = Field(default=30, ge=1, le=100)
@@ -72,7 +72,7 @@ class AccountInput(BaseModel):
 
 
 class IssueCreateInput(InRepository):
-    """A new issue. `assignees` is not asked for: without them it is assigned to the SOUL."""
+    """A new issue. `assignees` is hidden from the model: without them it is assigned to the SOUL."""
 
     title: str
     body: str = ""
@@ -81,7 +81,7 @@ class IssueCreateInput(InRepository):
 
 
 class IssueUpdateInput(InRepository):
-    """A change of an issue; what is empty stays as it is."""
+    """A change of an issue; empty fields stay unchanged."""
 
     issue_number: int = Field(ge=1)
     title: str = ""
@@ -98,7 +98,7 @@ class PullInput(InRepository):
 
 
 class ThreadCommentInput(InRepository):
-    """A comment on an issue or a pull request, which its address names, or its number and repository."""
+    """A comment on an issue or a pull request, given by its URL, or by its number and repository."""
 
     body: str
     url: str = ""
@@ -106,20 +106,20 @@ class ThreadCommentInput(InRepository):
 
 
 class PullCommentInput(PullInput):
-    """A comment on it."""
+    """A comment on a pull request."""
 
     body: str
 
 
 class PullReviewInput(PullInput):
-    """A review of it."""
+    """A review of a pull request."""
 
     event: Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
     body: str = ""
 
 
 class PullMergeInput(PullInput):
-    """Its merge, as one commit."""
+    """The merge of a pull request, as one commit."""
 
 
 class PullCreateInput(InRepository):
@@ -133,13 +133,13 @@ class PullCreateInput(InRepository):
 
 
 _TIME_LIMIT_S = 150.0
-"""How long a tool may take that waits for GitHub: requests lie seconds apart."""
+"""How long a tool may take that waits for GitHub: requests are seconds apart."""
 
 _MOST_A_DAY = 50
 
 
 class GitHubToolServices(Protocol):
-    """What the tools are built from."""
+    """The services that the tools are built from."""
 
     settings: Settings
     clock: Clock
@@ -156,45 +156,45 @@ class GitHubToolServices(Protocol):
 
 
 IN_THREAD: Mapping[type, frozenset[str]] = {IssueTurn: frozenset({"owner", "repo"})}
-"""What a turn about a thread of GitHub gives to a tool of a repository."""
+"""The fields of a repository tool that a turn about a GitHub thread fills in."""
 
 
 def _is_for_owner(turn: Turn) -> bool:
-    """Return whether the owner alone reads what comes of a turn: a talk with them, or what they scheduled."""
+    """Return whether only the owner reads the result of a turn: a conversation with them, or what they scheduled."""
     return turn.loop == "owner" or (turn.loop == SCHEDULE and turn.asked_by is Provenance.OWNER)
 
 
 class GitHubActing:
-    """Names repositories, sends acts, and tells what came of them. `words` are those of the family `skill`."""
+    """Finds repositories, sends acts, and reports their results. `words` are those of the family `skill`."""
 
     def __init__(self, services: GitHubToolServices, skill: str) -> None:
         self.services = services
         self.words = ToolWords(services.skills, skill, unread="Unread", time_limit_s=_TIME_LIMIT_S)
 
     def serves(self, turn: Turn) -> bool:
-        """Whether the tools have a meaning in a turn: there is an account, and the owner alone reads the answer.
+        """Return whether the tools make sense in a turn: there is an account, and only the owner reads the answer.
 
-        In a turn about a thread that the owner showed us, what is read reaches the public, so that only the thread's
-        own repository may be named there (`place`).
+        In a turn about a thread that the owner showed us, what is read becomes public, so only the thread's own
+        repository may be named there (`place`).
         """
         in_thread = isinstance(turn.subject, IssueTurn) and turn.asked_by is Provenance.OWNER
         return self.services.github.configured and (_is_for_owner(turn) or in_thread)
 
     def serves_post(self, turn: Turn) -> bool:
-        """Whether tools that only act, and tell only what they made, have a meaning: also for a post of the owner's."""
+        """Return whether tools that only act, and report what they made, make sense: also for a post of the owner's."""
         subject = turn.subject
         if not isinstance(subject, ThreadTurn):
             return self.serves(turn)
         return self.services.github.configured and subject.is_owner
 
     def serves_owner(self, turn: Turn) -> bool:
-        """Whether the owner alone reads the answer, and there is an account: what names no repository is for that."""
+        """Return whether only the owner reads the answer, and there is an account; for tools without a repository."""
         return self.services.github.configured and _is_for_owner(turn)
 
     def place(self, owner: str, repo: str, turn: Turn) -> Repo:
         """Return the repository that is meant. Raises `ToolStopped`.
 
-        Where none is named it is that of the thread of the turn, else the default of the watch list.
+        If none is named it is that of the thread of the turn, else the default of the watch list.
         """
         owner, _, name = repo.strip().rpartition("/") if "/" in repo else (owner.strip(), "", repo.strip())
         if isinstance(turn.subject, IssueTurn):
@@ -208,9 +208,9 @@ class GitHubActing:
         return Repo(owner, name) if owner and name else self.words.stop("No Repository")
 
     async def watch(self, repo: Repo, turn: Turn) -> dict[str, str]:
-        """Watch a repository in which the owner asked in private for work; return what the answer tells of it.
+        """Watch a repository in which the owner asked in private for work; return what to add to the answer.
 
-        That is nothing, or `notWatched` with the reason. A turn that holds text by others watches nothing.
+        That is nothing, or `notWatched` with the reason. A turn with others' words watches nothing.
         """
         if turn.loop != "owner" or not is_by_owner(turn):
             return {}
@@ -218,9 +218,9 @@ class GitHubActing:
         return {"notWatched": one_line(watched.error, REASON_CHARS)} if isinstance(watched, Err) else {}
 
     async def send(self, body: GitHubBody, key: str, turn: Turn, *, again: bool = False) -> Intent:
-        """Send an act and wait for it; return the intent that is done. `key` and `again` are those of `propose`.
+        """Send an act and wait for it; return the intent once it is done. `key` and `again` as in `propose`.
 
-        Raises `ToolStopped` where it is not done.
+        Raises `ToolStopped` if it is not done.
         """
         act = await self.propose(body, key, turn, again=again)
         if act.active is None:
@@ -235,10 +235,10 @@ class GitHubActing:
         return settled
 
     async def propose(self, body: GitHubBody, key: str, turn: Turn, *, again: bool = False) -> ActStanding:
-        """Hand an act to the outbox; return how it stands then.
+        """Submit an act to the outbox; return its state.
 
-        The same `key` is sent once a day at most; asked for again, the intent of the first time is returned. With
-        `again` that holds only as long as the first one is on its way.
+        The same `key` is sent once a day at most; if it is asked for again, the first intent is returned. With `again`
+        this holds only while the first one is on its way.
         """
         now = self.services.clock.now()
         if isinstance(turn.subject, ThreadTurn):
@@ -252,7 +252,7 @@ class GitHubActing:
         for count in range(_MOST_A_DAY):
             target = f"{part}:{count}" if again or count else part
             act = await self.services.outbox.do_once(replace(action, part=target), _MOST_A_DAY)
-            # NOTE(self): what the owner refused is another act where it is asked for anew.
+            # NOTE(self): if the owner refused it before, a new request is another act.
             was_refused = act.code == "refused" and act.advice is None
             if not was_refused and not (again and act.code == "done"):
                 break
@@ -261,7 +261,7 @@ class GitHubActing:
         return act
 
     async def _opened_before(self, body: GitHubBody, turn: Turn) -> Intent | None:
-        """Return the issue or comment that came of the same request before a restart, maybe in other words."""
+        """Return the issue or comment that the same request led to before a restart, maybe with another text."""
         if turn.request is None or not turn.cause_id or not isinstance(body, IssueBody | IssueCommentBody):
             return None
         made = await self.services.outbox.accepted(turn.cause_id, body.kind)
@@ -269,25 +269,25 @@ class GitHubActing:
         return next(earlier, None)
 
     def made(self, made: MadeThing, told: dict[str, Any], turn: Turn) -> ToolResult:
-        """Return what was made, and note it for the answer to a post."""
+        """Return what was made, and record it for the answer to a post."""
         if isinstance(turn.subject, ThreadTurn):
             turn.subject.revisions.made.append(made)
         return self.told(told, act=made.kind, url=made.url, words=made.words)
 
     def told(self, result: dict[str, Any], *, act: str = "", url: str = "", words: tuple[str, ...] = ()) -> ToolResult:
-        """Return our own facts as JSON; the rest is that of `ToolResult` and its outcome."""
+        """Return our own facts as JSON; the other arguments are fields of `ToolResult` and its outcome."""
         content = json.dumps(result, ensure_ascii=False)
         return ToolResult(content, outcome=Disposition(act), url=url, words=words)
 
     async def with_added(self, result: ToolResult, given: GitHubBody, sent: Intent) -> ToolResult:
-        """Return the answer to an act with what was added to the given words because its repository asks for it."""
+        """Return the answer to an act with what was added to its text because the repository requires it."""
         if not (added := await self.services.foreign.added(given, sent.body)):
             return result
         shown = self.read({"added_as_the_repository_asks": added}, uri=given.repo)
         return replace(result, content=f"{result.content}\n{shown.content}", provenance=shown.provenance)
 
     def read(self, result: object, *, uri: str) -> ToolResult:
-        """Return what others wrote as JSON inside a frame: it is untrusted text, unless it is empty."""
+        """Return what others wrote as framed JSON: it is untrusted text, unless it is empty."""
         text = json.dumps(clean_value(result), ensure_ascii=False)
         framer = Framer(self.services.skills, self.services.rng)
         content = framer.frame("reading", author="several", uri=uri, text=text)
@@ -295,9 +295,9 @@ class GitHubActing:
 
 
 def _is_seen(body: GitHubBody, turn: Turn) -> bool:
-    """Return whether the owner gave the words of an act, or named what one without words is done to.
+    """Return whether the owner gave the text of an act, or named the target of one without text.
 
-    A request for reviews and the end of a branch follow from an act that was let out.
+    A request for reviews and the deletion of a branch follow from an act that was already let out.
     """
     if words := _words(body):
         return gives(words, turn)
@@ -311,7 +311,7 @@ def _is_seen(body: GitHubBody, turn: Turn) -> bool:
 
 
 def _is_order(body: GitHubBody, turn: Turn) -> bool:
-    """Return whether the owner's line gives an act word for word: its words, repository and number, if it has these."""
+    """Return whether the owner's line gives an act completely: its text, repository and number, if it has these."""
     if not isinstance(body, IssueBody | IssueCommentBody | MergeBody | StarBody):
         return False
     words, number = (getattr(body, "title", ""), getattr(body, "body", "")), getattr(body, "number", 0)
@@ -320,14 +320,14 @@ def _is_order(body: GitHubBody, turn: Turn) -> bool:
 
 
 def _words(body: GitHubBody) -> str:
-    """The words that others read of an act; "" where it has none."""
+    """Return the text of an act that others read; "" if it has none."""
     if isinstance(body, IssueCommentBody | ReviewBody):
         return body.body
     return body.body or body.title if isinstance(body, IssueBody | IssueUpdateBody | PullRequestBody) else ""
 
 
 def _place(body: object) -> tuple[str, str, int] | None:
-    """Where a new issue or a comment stands: its kind, repository and thread (0 for a new one); None for other acts."""
+    """Return the kind, repository and thread of a new issue (thread 0) or a comment; None for other acts."""
     if isinstance(body, IssueBody):
         return body.kind, body.repo.lower(), 0
     return (body.kind, body.repo.lower(), body.number) if isinstance(body, IssueCommentBody) else None

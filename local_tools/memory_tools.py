@@ -1,7 +1,7 @@
-"""What a SOUL can do with its memory and its profiles: save, search, look back, and change what it knows of its owner.
+"""The tools for memory and profiles: save, search, look back, and change what is known of the owner.
 
 Whose words are in a turn decides what it may save (`modules/services/memory/admission.py`), and who asked decides what
-it may see: only the owner is shown what is private. Profiles change by the owner's own words alone.
+it may see: only the owner is shown what is private. Profiles change only by the owner's own words.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from modules.services.memory.rows import MemoryStore
 from modules.services.skills.skills import Framer, Skills
 
 MOST_FOUND = 20
-"""A search finds at most so many."""
+"""The most results of a search."""
 
 
 class MemorySaveInput(BaseModel):
@@ -61,7 +61,7 @@ class MemorySaveInput(BaseModel):
 
 
 class MemorySearchInput(BaseModel):
-    """What to look for."""
+    """A search for memories."""
 
     query: str
     kinds: list[Kind] = []
@@ -86,7 +86,7 @@ class ProfileUpdateInput(BaseModel):
 
 
 class OnboardingInput(BaseModel):
-    """What the first talk with the owner came to."""
+    """The result of the first conversation with the owner."""
 
     user_name: str
     role: str
@@ -121,26 +121,26 @@ Complete = Callable[[Mapping[str, str], Mapping[str, str]], Awaitable[None]]
 
 
 def session_key_of(turn: Turn) -> str:
-    """Return the key of the session in which a turn takes place, or what else it is about."""
+    """Return the key of the session in which a turn takes place, or else what it is about."""
     return OWNER_SESSION if turn.loop == "owner" else turn.cause_id or ""
 
 
 @dataclass(slots=True, kw_only=True)
 class MemoryTools:
-    """The handlers, with what they need.
+    """The handlers, with their services.
 
     Attributes:
         store: the memories.
         profiles: the two profiles.
-        skills: the words in which entries are told.
-        journal: records each change of a profile, and of each that was refused.
+        skills: the texts in which entries are told.
+        journal: records each change of a profile, also those that were refused.
         clock: the time at which something is remembered.
         rng: draws the boundary of frames.
-        session_of: the key of the session in which a turn takes place, or what else it is about; "" for the SOUL's own.
-        owner_words: what the owner wrote in their session that is going on.
-        onboarding_due: whether the first talk with the owner is still to be ended; the tool for it exists only then.
+        session_of: the key of the session of a turn, or else what it is about; "" for the SOUL's own.
+        owner_words: what the owner wrote in their current session.
+        onboarding_due: whether the first conversation with the owner is not over; only then its tool exists.
         complete: ends it, with the profiles of the SOUL and of the owner.
-        timezone: of the days named; "" is the machine's own.
+        timezone: the time zone of days; "" is the machine's own.
 
     """
 
@@ -167,8 +167,8 @@ class MemoryTools:
         in_line = args.model_copy(update={"body": clean(args.body)[:BODY_LENGTH]})
         filed = one_line(written.subject, SUBJECT_LENGTH) if written and written.subject != args.subject else ""
         told = await self._save(in_line, replace(turn, provenance=Provenance.OWNER, is_ordered=False), filed)
-        # NOTE(self): what was read may be what the line wants to be remembered: it is kept beside it, as others', under
-        # the subject of both, so that a correction replaces both.
+        # NOTE(self): the line may ask to remember what was read: that is saved too, as others' words, under the same
+        # subject, so that a correction replaces both.
         if written is None or written.body == args.body or args.kind not in kinds_from(turn.provenance):
             return told
         return await self._save(written, turn)
@@ -205,7 +205,7 @@ class MemoryTools:
         query = Query(args.query, tuple(args.kinds), since, most, public_only=not self._is_owners(turn))
         fits = await self.store.search(query, self.clock.now())
         own = [one for one in fits if trusted(one, least)]
-        # NOTE(self): such a turn may read strangers, and loses acts by it: only where nothing else is known.
+        # NOTE(self): such a turn may read strangers' words, but may then do less: only if nothing else is known.
         found = (own or (fits if isinstance(turn.subject, OwnTimeTurn) else []))[:limit]
         if isinstance(turn.subject, ReadingTurn | OwnTimeTurn):
             turn.subject.seen.update({did: did for one in found for did in one.dids})
@@ -217,7 +217,7 @@ class MemoryTools:
         return told
 
     async def _hidden(self, query: Query, found: Sequence[Memory], least: Provenance) -> int:
-        """Return how much else fits that a turn is not shown: private, or on words less trusted than `least`."""
+        """Return how many other results a turn is not shown: private, or based on words less trusted than `least`."""
         every = await self.store.search(replace(query, limit=MOST_FOUND, public_only=False), self.clock.now())
         return sum(one.private or not trusted(one, least) for one in every if one not in found)
 
@@ -267,7 +267,7 @@ class MemoryTools:
         return self.words.done("Noted First Talk")
 
     def _is_owners(self, turn: Turn) -> bool:
-        """Whether nobody but the owner reads what comes of it; a talk with them on Bluesky is public."""
+        """Return whether only the owner reads the result; a conversation with them on Bluesky is public."""
         return turn.asked_by is Provenance.OWNER and is_main(self.session_of(turn))
 
     def _may_see(self, memory: Memory, turn: Turn) -> bool:
@@ -279,7 +279,7 @@ class MemoryTools:
 
 
 def _with_sources(new: NewMemory, seen: Mapping[str, str]) -> NewMemory:
-    """Return a memory tied to all whom a turn of the SOUL's own read, with links to their posts.
+    """Return a memory tied to all accounts that a turn of the SOUL's own read, with links to their posts.
 
     What the owner scheduled keeps its source, which makes it private.
     """
@@ -289,13 +289,13 @@ def _with_sources(new: NewMemory, seen: Mapping[str, str]) -> NewMemory:
 
 
 def _least(turn: Turn) -> Provenance:
-    """Return whose words a turn may be shown at least: its own in one that the SOUL began, but to read."""
+    """Return the least trust of words that a turn may be shown: self in one that the SOUL began, except to read."""
     is_own = turn.asked_by is Provenance.SELF and not isinstance(turn.subject, ReadingTurn)
     return Provenance.SELF if is_own else Provenance.STRANGER
 
 
 def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
-    """The family, as the registry takes it. What a turn may save or see is decided for each call."""
+    """Return the tools of the family. What a turn may save or see is decided at each call."""
     anyone, owner, tool = Provenance.STRANGER, Provenance.OWNER, tools.words.tool
     return (
         tool("memory_search", MemorySearchInput, "self", anyone, tools.search, effect="look"),

@@ -1,4 +1,4 @@
-"""What a SOUL can do about a direct message of somebody who is not the owner: answer it once, or stay silent."""
+"""The tools for a direct message of somebody who is not the owner: answer it once, or stay silent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from modules.services.work.types import Disposition
 _SKILL = "direct-messages"
 _TEMPLATES = (SYSTEM_SECTION, "User Message Template", "Relationship", "Note", "No Conversation")
 MOST_CHARS = 400
-"""How long an answer may be, in graphemes: a message, and no essay."""
+"""The longest answer, in graphemes: a message, not an essay."""
 
 
 class AnswerInput(BaseModel):
@@ -35,7 +35,7 @@ class AnswerInput(BaseModel):
 
 
 class MessageTools:
-    """The handlers, with what they need."""
+    """The handlers, with their services."""
 
     def __init__(self, outbox: Outbox, skills: Skills) -> None:
         self._outbox = outbox
@@ -49,7 +49,7 @@ class MessageTools:
             text = sayable(text, self._scaffold(subject), subject.said)
             problem = self._problem(text, subject)
         if problem == "Too Long" and subject.revision.asked:
-            # NOTE(self): small models cannot count; an answer is better told without its last sentence than lost.
+            # NOTE(self): small models cannot count; an answer without its last sentence is better than none.
             text = leading_sentences(text, MOST_CHARS)
             problem = self._problem(text, subject)
         if problem:
@@ -65,7 +65,7 @@ class MessageTools:
         return self.words.end("Silent", Disposition("silent", reason=one_line(args.reason, REASON_CHARS)))
 
     def _problem(self, text: str, subject: MessageTurn) -> str:
-        """Return why these words must not leave, a subsection of `Answers`; "" if they may."""
+        """Return why this text must not be sent, a subsection of `Answers`; "" if it may."""
         if not text:
             return "Empty"
         if grapheme_len(text) > MOST_CHARS:
@@ -81,7 +81,7 @@ class MessageTools:
 
 
 def message_tools(tools: MessageTools) -> Sequence[Tool]:
-    """The family, as the registry takes it."""
+    """Return the tools of the family."""
     anyone, tool = Provenance.STRANGER, tools.words.tool
     return (
         tool("message_answer", AnswerInput, "social", anyone, tools.answer, subject=MessageTurn),

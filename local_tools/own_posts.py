@@ -1,4 +1,4 @@
-"""Tools for posts of our own: publishing one, now or later, for all or some; who may reply to it; taking it back."""
+"""Tools for our own posts: publish one, now or later, for everybody or some; limit its replies; take it back."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ from modules.services.skills.skills import Skills
 
 
 class PostInput(BaseModel):
-    """A post of your own, who may reply to it, and the owner's local date and time at which it leaves.
+    """A post of the SOUL's own, who may reply to it, and the owner's local date and time at which it is sent.
 
-    Without `who` it is as the account has it for all its posts; without `at` it leaves now, or as that did whose place
-    it takes: the waiting post of the number `changes`.
+    Without `who` the account's usual setting applies; without `at` it is sent now, or at the time of the waiting post
+    with the number `changes`, which it replaces.
     """
 
     text: str
@@ -54,7 +54,7 @@ class PostInput(BaseModel):
 
 
 class LimitRepliesInput(BaseModel):
-    """Who may reply to a post that stands, or waits to leave."""
+    """The people who may reply to a post that is published, or waits to be sent."""
 
     who: list[Audience] = Field(min_length=1)
     post_uri: str = ""
@@ -67,7 +67,7 @@ class OwnPostInput(BaseModel):
 
 
 class WaitingActInput(BaseModel):
-    """An act that waits, by its number, or a scheduled post by its local date and time."""
+    """A waiting act, by its number, or a scheduled post by its local date and time."""
 
     number: int = Field(default=0, ge=0)
     at: str = ""
@@ -75,7 +75,7 @@ class WaitingActInput(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class OwnPostTools:
-    """The handlers, with what they need; `timezone` is the owner's."""
+    """The handlers, with their services; `timezone` is the owner's."""
 
     outbox: Outbox
     publisher: Publisher
@@ -88,11 +88,11 @@ class OwnPostTools:
 
     @property
     def words(self) -> ToolWords:
-        """What the model is told about them."""
+        """The texts for the model about these tools."""
         return self.on_bluesky.words
 
     async def post(self, args: PostInput, turn: Turn) -> ToolResult:
-        """Publish a post, now or at its moment. The outbox says whether the moment will do."""
+        """Publish a post, now or at its time. The outbox decides whether the time is acceptable."""
         replies = "as usual" if args.who is None else allowed_replies(args.who)
         if replies == "Unclear Audience":
             return self.words.error(replies)
@@ -114,7 +114,7 @@ class OwnPostTools:
         return replace(result, content=content, told={"at": when})
 
     async def _changed(self, args: PostInput) -> Intent | None:
-        """Return the waiting post whose place a post takes: that of the number, or a scheduled one that says the same.
+        """Return the waiting post that a post replaces: the one with the number, or a scheduled one with the same text.
 
         Raises `NotWaiting`, `ToolStopped`.
         """
@@ -125,7 +125,7 @@ class OwnPostTools:
         return next(said, None) if args.at.strip() else None
 
     async def replaced_post(self, args: PostInput, _: Turn) -> str:
-        """Return the waiting post whose place a post takes, in words for a judge; "" for any other."""
+        """Return the waiting post that a post replaces, in words for a judge; "" if there is none."""
         try:
             older = await self._changed(args)
         except (NotWaiting, ToolStopped):
@@ -134,14 +134,14 @@ class OwnPostTools:
         return await self._own_act(act, older, is_replaced=True) if act and older else ""
 
     async def _told_waiting(self, intent: Intent | None) -> str:
-        """Return the number and own words of an act that still waits; "" for any other."""
+        """Return the number and the text of an act that still waits; "" for any other."""
         try:
             return (await self.outbox.waiting(intent.id))[1] if intent else ""
         except NotWaiting:
             return ""
 
     async def _own_act(self, act: str, one: Intent, *, newest: bool = False, is_replaced: bool = False) -> str:
-        """Return an act of our own in words for a judge, and when it leaves if it waits."""
+        """Return an act of our own in words for a judge, with the time at which it is sent if it waits."""
         expected = (await self.outbox.departures([one])).get(one.id)
         at, zone = one.scheduled_for or (expected.at if expected else ""), self.timezone
         when = spoken_ahead(local(parse_iso(at), zone), local(self.clock.now(), zone)) if at else ""
@@ -149,7 +149,7 @@ class OwnPostTools:
         return self.words.answer("Own Act", act=act, state=state, when=when, newest=newest, is_replaced=is_replaced)
 
     async def post_found(self, args: PictureInput, turn: Turn) -> ToolResult:
-        """Publish a thought about what its turn shows: a picture, which goes with it, or what was read."""
+        """Publish a thought about what the turn shows: a picture, which is attached, or what was read."""
         shown = turn.subject.picture if isinstance(turn.subject, ExpressionTurn) else None
         return await self._publish(args.text, turn, shown, args.alt_text)
 
@@ -222,11 +222,11 @@ class OwnPostTools:
         )
 
     async def withdraw(self, args: WaitingActInput, _: Turn) -> ToolResult:
-        """Withdraw what waits under that number, or is scheduled; else tell for which moments posts are scheduled."""
+        """Withdraw the act with that number or time; else tell the times of the scheduled posts."""
         return await self._withdrawn(*await self._waiting(args))
 
     async def waiting_act_meant(self, args: WaitingActInput, _: Turn) -> str:
-        """Return what waits under that number or for that moment, in words for a judge; "" for nothing."""
+        """Return the waiting act with that number or time, in words for a judge; "" if there is none."""
         try:
             one, act = await self._waiting(args)
             return await self._own_act(act, one)
@@ -249,13 +249,13 @@ class OwnPostTools:
         return ToolResult(self.words.answer("Withdrawn", act=act), told={"withdrawn": act, "act": act, "when": ""})
 
     async def limit(self, args: LimitRepliesInput, turn: Turn) -> ToolResult:
-        """Say who may reply to a post of ours."""
+        """Set who may reply to a post of ours."""
         if await self.publisher.made_before("threadgate", turn):
             return self.words.error("Done Before")
         terms = act_terms(turn, is_seen=names(turn, args.post_uri), is_order=names(turn, args.post_uri))
         asked_in = turn.subject.notification.uri if isinstance(turn.subject, ThreadTurn) else ""
         limited = await self.limits.limit(
-            # NOTE(self): a small model names the post of the turn, the owner's, where it means its own newest.
+            # NOTE(self): a small model names the owner's post of the turn if it means its own newest post.
             "" if args.post_uri == asked_in else args.post_uri,
             args.who,
             cause_id=terms.cause_id,
@@ -268,7 +268,7 @@ class OwnPostTools:
         return self.on_bluesky.answered(self.publisher.published(limited), "limited", ends=False)
 
     async def delete(self, args: OwnPostInput, turn: Turn) -> ToolResult:
-        """Take back a post or a reply of ours; nothing else can be named. What has not left is withdrawn."""
+        """Delete a post or a reply of ours; nothing else can be named. If it was not sent yet, it is withdrawn."""
         uri = await self.limits.own_post(args.post_uri)
         if not uri:
             return self.words.error("No Post" if args.post_uri == NEWEST else "Not Your Record")
@@ -282,9 +282,9 @@ class OwnPostTools:
         return replace(answered, content=content, told={**answered.told, "withdrawn": "", "act": act or uri})
 
     async def own_post_meant(self, args: OwnPostInput, _: Turn) -> str:
-        """Return the post or reply that is meant, in words for a judge; "" for one that is none of the outbox's.
+        """Return the post or reply that is meant, in words for a judge; "" for one that is not from the outbox.
 
-        The call names it by its address from then on: another may be the newest once the judge has answered.
+        The call then names it by its address: another may be the newest once the judge has answered.
         """
         newest = await self.limits.own_post(NEWEST)
         uri = newest if args.post_uri == NEWEST else await self.limits.own_post(args.post_uri)
@@ -293,7 +293,7 @@ class OwnPostTools:
         return await self._own_act(act, intent, newest=uri == newest) if intent else ""
 
     def _moment(self, at: str) -> datetime | None:
-        """The moment that the model gave as a local date and time; None where it is none."""
+        """Return the moment that the model gave as a local date and time; None if it is not valid."""
         try:
             moment = datetime.fromisoformat(at.strip())
             moment = moment.replace(second=0, microsecond=0)
@@ -307,7 +307,7 @@ def _moment_of(intent: Intent) -> datetime:
 
 
 def own_post_tools(tools: OwnPostTools) -> Sequence[Tool]:
-    """The family, as the registry takes it."""
+    """Return the tools of the family."""
     words = tools.words
     return (
         words.tool(

@@ -1,7 +1,7 @@
-"""What a SOUL can do with pictures: find one, post it with words and source, and look up where a shared one came from.
+"""The tools for pictures: find one, post it with text and source, and look up where a shared one came from.
 
-A picture is fetched from an address that the model chose only in a turn that holds the owner's words alone. One that a
-page or a channel listed may be posted by its address: whoever reads the request learns nothing by it.
+A picture is fetched from a URL that the model chose only in a turn that holds only the owner's words. One that a page
+or a channel listed may be posted by its URL: the request reveals nothing to whoever receives it.
 """
 
 from __future__ import annotations
@@ -93,13 +93,13 @@ class SharedPostInput(BaseModel):
 
 
 class WaitingInput(BaseModel):
-    """How many posts to list."""
+    """The number of posts to list."""
 
     limit: int = Field(default=10, ge=1, le=50)
 
 
 class FollowUpInput(BaseModel):
-    """Whether the source of a picture is still to be found."""
+    """Whether the source of a picture still has to be found."""
 
     post_uri: str
     needs_followup: Literal["yes", "no"] = "yes"
@@ -107,7 +107,7 @@ class FollowUpInput(BaseModel):
 
 
 class AttributionInput(BaseModel):
-    """Where the maker of a picture shows it."""
+    """The page where the maker of a picture shows it."""
 
     post_uri: str
     original_url: str
@@ -121,7 +121,7 @@ _TIME_LIMIT_S = 120.0
 
 
 class PictureTools:
-    """The handlers, with what they need."""
+    """The handlers, with their services."""
 
     def __init__(
         self, pictures: Pictures, publisher: Publisher, on_bluesky: BlueskyTools, finder: PictureFinder, skills: Skills
@@ -184,7 +184,7 @@ class PictureTools:
         return self._on_bluesky.answered(published, "posted", ends=False)
 
     async def post_from_channel(self, args: ArenaPostInput, turn: Turn) -> ToolResult:
-        """Publish any picture of a channel that was not shown before."""
+        """Publish a picture of a channel that was not shown before."""
         named = parse_channel_url(args.channel_url)
         if named is None or not (args.text.strip() or args.alt_text.strip()):
             return self.words.error("No Alt Text" if named else "No Channel")
@@ -269,13 +269,13 @@ class PictureTools:
 def picture_tools(
     pictures: Pictures, publisher: Publisher, on_bluesky: BlueskyTools, finder: PictureFinder, skills: Skills
 ) -> Sequence[Tool]:
-    """The family, as the registry takes it."""
+    """Return the tools of the family."""
     tools = PictureTools(pictures, publisher, on_bluesky, finder, skills)
 
     social = partial(tools.words.tool, capability="social")
     look = partial(social, needs=Provenance.SELF, effect="look")
     share = partial(social, needs=Provenance.SELF, holdable=True)
-    # NOTE(self): these cannot wait for approval, so they need the owner's own words and nobody else's.
+    # NOTE(self): these cannot wait for approval, so they need a turn with only the owner's words.
     act = partial(social, needs=Provenance.OWNER)
     return (
         look("arena_search", ArenaSearchInput, handler=tools.search),
@@ -303,6 +303,6 @@ def _told(channel: Channel) -> dict[str, object]:
 
 
 def _with_source(text: str, place: str) -> str:
-    """The text with the address of its picture, unless it holds it already."""
+    """Return the text with the URL of its picture, unless it is in there already."""
     text = text.strip()
     return text if not place or place in text else f"{text}\n\nSource: {place}"

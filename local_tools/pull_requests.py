@@ -1,7 +1,7 @@
-"""What a SOUL can do about pull requests when its owner asks for it: comment, review, open one, and merge its own.
+"""The tools for pull requests at the owner's request: comment, review, open one, and merge one's own.
 
-Each act waits until GitHub has it. A merge is asked for only where nothing speaks against it as it was read just then,
-and names the commit that was read, so that what was pushed since is never merged.
+Each act waits until GitHub has it. A merge is requested only if nothing prevents it at the last read, and names the
+commit that was read, so that later pushes are never merged.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _TITLE_CHARS, _BODY_CHARS, _BRANCH_CHARS = 200, 20_000, 200
 
 
 class PullToolServices(GitHubToolServices, Protocol):
-    """What the tools are built from."""
+    """The services that the tools are built from."""
 
     peer_registry: PeerRegistry
 
 
 class PullRequestTools:
-    """The handlers. `peers` are asked for reviews of what is opened in a workspace."""
+    """The handlers. `registry` has the peers that are asked to review what is opened in a workspace."""
 
     def __init__(self, acting: GitHubActing, registry: PeerRegistry) -> None:
         self._acting = acting
@@ -121,7 +121,7 @@ class PullRequestTools:
         return await self._acting.with_added(told, body, sent)
 
     async def _ask_for_reviews(self, repo: Repo, number: int, turn: Turn) -> list[str]:
-        """Ask peers for a review, one request each, as one who cannot review keeps nobody else from it."""
+        """Ask peers for a review, with one request each, so that one who cannot review does not block the others."""
         peers = [one.github_username for one in self._registry.get_linked_peers()]
         asked = pick_reviewers(f"{repo.full_name}#{number}", self._github.login, peers)
         for login in asked:
@@ -146,7 +146,7 @@ class PullRequestTools:
         return self._told(sent.result_uri, sha=sent.made("commit"))
 
     async def _delete_branch(self, repo: Repo, pull: PullRequest, turn: Turn) -> None:
-        """Delete the branch of what was merged, where it lies in the repository and nothing was pushed to it since."""
+        """Delete the branch of a merge, if it is in the repository and nothing was pushed to it since."""
         branch, known = pull.head.ref, (await self._github.get_repository(repo)).or_else(None)
         is_here = pull.head.repo.lower() == repo.full_name.lower()
         if known is None or not is_here or branch in {known.default_branch, "main", "master"}:
@@ -155,7 +155,7 @@ class PullRequestTools:
         await self._acting.propose(body, f"{branch} {pull.head.sha}", turn)
 
     async def _found(self, args: PullReviewInput | PullMergeInput, turn: Turn) -> tuple[Repo, PullRequest]:
-        """Return the pull request that is meant, as it stands. Raises `ToolStopped`, `Unable`, `Undone`."""
+        """Return the pull request that is meant, as it is now. Raises `ToolStopped`, `Unable`, `Undone`."""
         repo = self._acting.place(args.owner, args.repo, turn)
         return repo, (await self._github.pulls.get(repo, args.pull_number)).or_raise()
 
@@ -164,7 +164,7 @@ class PullRequestTools:
 
 
 def pull_request_tools(services: PullToolServices) -> Sequence[Tool]:
-    """The family, as the registry takes it."""
+    """Return the tools of the family."""
     acting = GitHubActing(services, _SKILL)
     tools, owner = PullRequestTools(acting, services.peer_registry), Provenance.OWNER
     act = partial(

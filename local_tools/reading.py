@@ -1,7 +1,7 @@
-"""What a SOUL can read on Bluesky beyond its own timeline: searches, feeds, lists, starter packs and trends.
+"""The tools to read on Bluesky beyond the SOUL's own timeline: searches, feeds, lists, starter packs and trends.
 
-For turns that the SOUL or its owner began. All of it is untrusted text, and whom our account, or its author, keeps from
-being read is left out.
+For turns that the SOUL or its owner began. All results are untrusted text, without accounts that are hidden by our
+account's choice or by their own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_CHARS, _FINDING_CHARS, _MOST_SOURCES = 200, 1_000, 5
 
 
 class SearchInput(BaseModel):
-    """What to look for."""
+    """A search for posts or people."""
 
     query: str = Field(min_length=1, max_length=_MOST_CHARS)
     what: Literal["posts", "people"] = "posts"
@@ -53,13 +53,13 @@ class AddressInput(BaseModel):
 
 
 class QuestionInput(BaseModel):
-    """What to look up later."""
+    """A question to look up later."""
 
     question: str = Field(min_length=1)
 
 
 class FindingInput(BaseModel):
-    """What a turn of reading came to. Without `sources` it rests on the first of what was read."""
+    """The result of a reading. Without `sources` it is based on the first posts that were read."""
 
     finding: str = ""
     sources: list[str] = []
@@ -67,7 +67,7 @@ class FindingInput(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ReadingTools:
-    """The handlers; `looks` keeps out what is not to be read, and `table` holds what is to be looked up."""
+    """The handlers; `looks` leaves out what must not be read, and `table` holds what is to be looked up."""
 
     atproto: Atproto
     looks: BlueskyLooks
@@ -75,7 +75,7 @@ class ReadingTools:
 
     @property
     def words(self) -> ToolWords:
-        """What the model is told about them."""
+        """The texts for the model about these tools."""
         return self.looks.words
 
     async def search(self, args: SearchInput, turn: Turn) -> ToolResult:
@@ -95,7 +95,7 @@ class ReadingTools:
         """Read the newest posts of an account, of a feed, or of the accounts on a list."""
         if account := _account_at(args.address):
             account = self.looks.account(account, turn)
-            # NOTE(self): our replies may repeat what we were told to say.
+            # NOTE(self): our replies may repeat what others told us to say.
             kinds = "posts_no_replies" if account in {self.atproto.did, self.atproto.handle} else None
             feed = await self.atproto.get_author_feed(account, args.limit, filter=kinds)
             return await self._posts(feed.or_raise(), turn)
@@ -104,7 +104,7 @@ class ReadingTools:
         return await self._posts((await get(at.uri, args.limit)).or_raise(), turn)
 
     async def read_list(self, args: AddressInput, turn: Turn) -> ToolResult:
-        """Read what a feed, a list or a starter pack is about, and who is on it."""
+        """Read what a feed, a list or a starter pack is about, and which accounts are on it."""
         at = await self._at(args.address, turn, GENERATOR, LIST, STARTER_PACK)
         get: Mapping[str, Callable[[str], Awaitable[ApiResult[Curated]]]] = {
             GENERATOR: self.atproto.get_feed_generator,
@@ -119,25 +119,25 @@ class ReadingTools:
         return await self._people(made.members[: args.limit], turn, {"described": shown, **listed})
 
     async def trends(self, args: LimitInput, turn: Turn) -> ToolResult:
-        """Read what many talk about now; an address leads to the posts."""
+        """Read what many people post about now; an address leads to the posts."""
         found = (await self.atproto.get_trends(min(args.limit, 25))).or_raise()
         told: list[dict[str, object]] = []
         for trend in found:
             at = parse_curated(trend.link)
-            # NOTE(self): the link names a handle that the network chose; code alone looks it up.
+            # NOTE(self): the link names a handle that the network chose; only code looks it up.
             feed = (await self._resolved(at)).or_else(None) if at else None
             address = {"address": feed.uri} if feed else {}
             told.append({"topic": trend.name, "posts": trend.post_count, "since": trend.started_at, **address})
         return self.looks.framed(told)
 
     async def want(self, args: QuestionInput, turn: Turn) -> ToolResult:
-        """Note a question, to be looked up in a turn of its own."""
+        """Record a question that will be looked up in a turn of its own."""
         is_owners = turn.asked_by is Provenance.OWNER and turn.is_at_owner_word
         waits = await want_to_know(self.table, args.question, is_owners=is_owners)
         return self.words.done("Noted Question", is_owners=is_owners) if waits else self.words.error("Question Waits")
 
     async def finish(self, args: FindingInput, turn: Turn) -> ToolResult:
-        """End a turn of reading with what it found, if anything."""
+        """End a reading with its finding, if there is one."""
         finding, seen = clean(args.finding).strip(), _seen(turn)
         if not finding:
             return self.words.end("Nothing Kept", Disposition(READ))
@@ -146,7 +146,7 @@ class ReadingTools:
         sources = sources_of(seen, args.sources) or sources_of(seen, seen)
         if not sources:
             return self.words.error("Read First")
-        # NOTE(self): it may hold words of anybody whom the turn has read, whichever sources the model names.
+        # NOTE(self): it may hold words of everybody whom the turn has read, whichever sources the model names.
         decision = {"finding": finding[:_FINDING_CHARS], "sources": sources, "dids": sorted(set(seen.values()))}
         return replace(self.words.end("Kept", Disposition(READ)), decision=decision)
 
@@ -168,7 +168,7 @@ class ReadingTools:
         return self.looks.framed({**described, "accounts": accounts} if described else accounts)
 
     async def _at(self, address: str, turn: Turn, *collections: str) -> AtUri:
-        """Return the address with the DID of its account. Raises `ToolStopped`."""
+        """Return the uri with the DID of its account. Raises `ToolStopped`."""
         at = parse_curated(address.strip())
         if at is None or at.collection not in collections:
             self.words.stop("Address Unclear")
@@ -182,15 +182,15 @@ class ReadingTools:
 
 
 def sources_of(seen: Mapping[str, str], said: Container[str]) -> dict[str, str]:
-    """Return the links to what a turn was shown, with the DID of each author: what is `said`, else the first posts."""
+    """Return links to what a turn was shown, with each author's DID: those named in `said`, else the first posts."""
     named = [one for one in seen if one in said or _link(one) in said]
-    # NOTE(self): an account stands for itself, or for what was remembered of it: a post tells more.
+    # NOTE(self): an entry for an account is the account itself, or a memory about it: a post says more.
     named = named or [one for one in seen if one != seen[one]]
     return {_link(one): seen[one] for one in named[:_MOST_SOURCES]}
 
 
 def _seen(turn: Turn) -> dict[str, str]:
-    """Return what a turn of the SOUL's own was shown, to be added to; of any other turn nothing is noted."""
+    """Return what a turn of the SOUL's own was shown, to be added to; for any other turn an unused dict."""
     return turn.subject.seen if isinstance(turn.subject, ReadingTurn | OwnTimeTurn) else {}
 
 
@@ -209,7 +209,7 @@ def _described(made: Curated) -> dict[str, object]:
 
 
 def reading_tools(tools: ReadingTools) -> Sequence[Tool]:
-    """The family, as the registry takes it: looks for turns that the SOUL or its owner began."""
+    """Return the tools of the family: looks for turns that the SOUL or its owner began."""
     handlers = (
         ("bluesky_search", SearchInput, tools.search),
         ("bluesky_read_feed", AddressInput, tools.read_feed),

@@ -1,6 +1,6 @@
-"""What a SOUL can read and change in repositories on GitHub when its owner asks for it.
+"""The tools to read and change repositories on GitHub at the owner's request.
 
-What is read is untrusted text: it sinks the turn, so that an act after it waits for the owner's approval.
+What is read is untrusted text: it lowers the turn's provenance, so that a later act waits for the owner's approval.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class RepositoryTools:
         return await self._acting.with_added(told, body, sent)
 
     def _is_ours(self, repo: Repo) -> bool:
-        """Whether a repository is a workspace that is watched, or belongs to the account or its owner."""
+        """Return whether a repository is a watched workspace, or belongs to our account or the owner's."""
         own = {self._github.login.lower(), self._services.settings.owner_github_username.lower()}
         return repo.owner.lower() in own or self._services.workspaces.get(repo) is not None
 
@@ -134,10 +134,10 @@ class RepositoryTools:
 
 
 def update_problem(args: IssueUpdateInput, issue: Issue, *, login: str, is_ours: bool) -> str:
-    """Return why a change of an issue may not be made, a subsection of `Answers`; "" if it may.
+    """Return why an issue must not be changed so, a subsection of `Answers`; "" if it may.
 
-    A plan is closed by who keeps it in order, a sentinel by who made it; elsewhere others decide what is closed, and
-    which labels there are.
+    A plan is closed by its keeper, a sentinel by its author; in others' repositories they decide what is closed and
+    which labels exist.
     """
     labels = {label.lower() for label in issue.labels}
     if not any((args.title.strip(), args.body.strip(), args.state, args.labels, args.assignees)):
@@ -154,7 +154,7 @@ def update_problem(args: IssueUpdateInput, issue: Issue, *, login: str, is_ours:
 
 
 def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
-    """The family, as the registry takes it."""
+    """Return the tools of the family."""
     acting = GitHubActing(services, _SKILL)
     tools, owner = RepositoryTools(acting), Provenance.OWNER
     act = partial(

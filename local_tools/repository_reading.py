@@ -1,6 +1,6 @@
-"""What a SOUL can read of a repository's files and history, to talk about code.
+"""The tool to read a repository's files and history, to talk about code.
 
-It is untrusted text. As our own account, which may read private repositories, it is read only for the owner's eyes.
+The result is untrusted text. Our account, which may read private repositories, is used only for the owner's eyes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHOW = ("--stat", "--patch", "--diff-merges=first-parent", "--no-color", "--no-
 
 
 class RepositoryReadInput(InRepository):
-    """What to read, and at which branch, tag or commit; the default branch if none is given."""
+    """The thing to read, and the branch, tag or commit; the default branch if none is given."""
 
     what: Literal["files", "file", "search", "history", "commit"] = "files"
     at: str = ""
@@ -35,24 +35,24 @@ class RepositoryReadInput(InRepository):
 
 
 class RepositoryReadingTools:
-    """The handler, with what it needs."""
+    """The handler, with its services."""
 
     def __init__(self, reader: RepositoryReader, acting: GitHubActing) -> None:
         self._reader = reader
         self._acting = acting
 
     def serves(self, turn: Turn) -> bool:
-        """Whether there is a sandbox to read in."""
+        """Return whether there is a sandbox to read in."""
         return self._reader.sandbox.is_there
 
     async def read(self, args: RepositoryReadInput, turn: Turn) -> ToolResult:
-        """Read one thing. A turn that more people read than the owner gets what everybody may read."""
+        """Read one thing. A turn whose answer others see too gets only what is public."""
         owner, _, name = args.repo.strip().rpartition("/")
         owner = owner or args.owner.strip()
         repo = Repo(owner, name) if owner and name else self._acting.place("", name, turn)
         depth, as_account = _DEPTHS.get(args.what, 1), self._acting.serves_owner(turn)
         at = "" if args.at.strip() == "HEAD" else args.at.strip()
-        # NOTE(self): the repository of a copy that was fetched as nobody may be private by now.
+        # NOTE(self): the repository of a copy that was fetched without an account may be private by now.
         github = self._acting.services.github
         if not as_account and github.configured and (await github.get_repository(repo)).or_raise().private:
             self._acting.words.stop("Private", repo=repo.full_name)
@@ -79,7 +79,7 @@ class RepositoryReadingTools:
 
 
 def repository_reading_tools(reader: RepositoryReader, acting: GitHubActing) -> Sequence[Tool]:
-    """The tool, as the registry takes it: a look for turns that the owner began."""
+    """Return the tool: a look for turns that the owner began."""
     tools, needs = RepositoryReadingTools(reader, acting), Provenance.OWNER
     handler, fits = tools.read, tools.serves
     return (

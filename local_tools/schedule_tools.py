@@ -1,6 +1,6 @@
 """Tools for schedules: what the SOUL does, or reminds its owner of, at set times.
 
-No words of others make, change or remove one: among them, what the owner's newest line asks for is done in its words.
+Others' words never create, change or remove one: beside them, only the owner's newest line counts, in its words.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from modules.services.schedules.schedules import Schedules
 from modules.services.skills.skills import Skills
 
 Named = Annotated[str, BeforeValidator(lambda one: f"S{n}" if (n := schedule_number(str(one))) else str(one or ""))]
-"""The name of a schedule; "" for none. A model may give the number alone: a judge reads the name."""
+"""The name of a schedule; "" for none. A model may give only the number: a judge reads the name."""
 
 
 class ScheduleAddInput(BaseModel):
-    """What, and when: a local date and time. What is left out of one that `changes` another stays as it is there."""
+    """The thing to do, and a local date and time. With `changes`, fields that are left out stay unchanged."""
 
     what: str = ""
     at: str = ""
@@ -36,14 +36,14 @@ class ScheduleAddInput(BaseModel):
 
 
 class ScheduleRemoveInput(BaseModel):
-    """Which one."""
+    """The schedule to remove."""
 
     number: Named
 
 
 @dataclass(slots=True)
 class ScheduleTools:
-    """The handlers, with what they need."""
+    """The handlers, with their services."""
 
     schedules: Schedules
     skills: Skills
@@ -53,9 +53,9 @@ class ScheduleTools:
         self.words = ToolWords(self.skills, OWN_TOOLS)
 
     async def add(self, args: ScheduleAddInput, turn: Turn) -> ToolResult:
-        """Schedule something, or change what is scheduled, in one step.
+        """Schedule something, or change a schedule, in one step.
 
-        What the owner's line asks for is at their word, else it is an idea of the SOUL's own.
+        If the owner's line asks for it, it is the owner's schedule; else it is the SOUL's own idea.
         """
         older = await self._at(args.changes)
         if args.changes and (refused := self._refused(older, args.changes, turn)):
@@ -100,19 +100,19 @@ class ScheduleTools:
         return ToolResult("\n".join(lines)) if lines else self.words.done("Schedule None")
 
     async def remove(self, args: ScheduleRemoveInput, turn: Turn) -> ToolResult:
-        """Remove a schedule; what the owner scheduled goes at their word alone."""
+        """Remove a schedule; one of the owner's only at their word."""
         if refused := self._refused(await self._at(args.number), args.number, turn):
             return refused
         await self.schedules.remove(schedule_number(args.number))
         return self.words.done("Schedule Removed", number=args.number)
 
     async def told(self, args: ScheduleAddInput | ScheduleRemoveInput, _: Turn) -> str:
-        """Return what stands under a number, in words for a judge; "" where nothing does."""
+        """Return the schedule that is meant, in words for a judge; "" if there is none."""
         meant = await self._at(args.number if isinstance(args, ScheduleRemoveInput) else args.changes)
         return self.words.answer("Schedule Meant", told=meant.told(self.schedules.timezone)) if meant else ""
 
     def _refused(self, meant: Schedule | None, number: str, turn: Turn) -> ToolResult | None:
-        """Return the answer where nothing stands under a number, or what only the owner may end or change."""
+        """Return the answer if the schedule does not exist, or only the owner may change or remove it."""
         if meant is None:
             return self.words.error("Schedule Unknown", number=number)
         is_theirs = meant.by == "owner" and not turn.is_at_owner_word
@@ -123,7 +123,7 @@ class ScheduleTools:
 
 
 def schedule_tools(tools: ScheduleTools) -> Sequence[Tool]:
-    """The family, as the registry takes it."""
+    """Return the tools of the family."""
     own, tool = Provenance.SELF, tools.words.tool
     add = tool("schedule_add", ScheduleAddInput, "self", own, tools.add, named_only=True, own_act=tools.told)
     remove = tool(

@@ -1,4 +1,4 @@
-"""Tools to read SELF.md, to rewrite it and two files of the workspace, and to read a day of one's own.
+"""Tools to read SELF.md, to rewrite it and two other files of the owner, and to read what happened on a day.
 
 Every change goes through `SelfKeeper`.
 """
@@ -36,7 +36,7 @@ _REASON_CHARS = 200
 
 
 class SelfUpdateInput(BaseModel):
-    """A new text of SELF.md or of another file, or one new section of it."""
+    """A new text of SELF.md or of another file, or of one section."""
 
     content: str
     reason: str
@@ -48,14 +48,14 @@ class SelfUpdateInput(BaseModel):
 
 
 class DayReadInput(BaseModel):
-    """Which day, as 2026-01-31; today if it is left out."""
+    """The day, as 2026-01-31; today if it is left out."""
 
     day: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
 class SelfTools:
-    """The handlers, with what they need."""
+    """The handlers, with their services."""
 
     home: Home
     keepers: Mapping[str, SelfKeeper]
@@ -110,7 +110,7 @@ class SelfTools:
 
 
 def told_change(words: ToolWords, document: str, change: SelfEdit) -> ToolResult:
-    """Return the answer on what became of a document that the model proposed."""
+    """Return the answer on the result of a document change that the model proposed."""
     outcome = Disposition(f"self {change.status}", reason=change.reason)
     match change.status:
         case "changed":
@@ -124,12 +124,12 @@ def told_change(words: ToolWords, document: str, change: SelfEdit) -> ToolResult
 
 
 def is_owners_own(turn: Turn) -> bool:
-    """Return whether nobody but the owner reads what a turn says."""
+    """Return whether only the owner reads the output of a turn."""
     return is_main(session_key_of(turn)) or isinstance(turn.subject, OwnTimeTurn)
 
 
 def self_tools(tools: SelfTools) -> Sequence[Tool]:
-    """The family, as the registry takes it."""
+    """Return the tools of the family."""
     own, tool = Provenance.SELF, tools.words.tool
     given: Mapping[type, frozenset[str]] = {ReflectionTurn: frozenset({"file"})}
     update = tool("self_update", SelfUpdateInput, "self", own, tools.update, holdable=True, given=given)

@@ -1,4 +1,4 @@
-"""What a SOUL can do with skills beyond the shipped ones: load one for the rest of the turn, and propose its own."""
+"""The tools for skills beyond the shipped ones: load one for the rest of the turn, and propose one's own."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ _TURNS: Mapping[str, tuple[type, Collection[str]]] = {
     "own-time": (type(None), ()),
     "reflection": (ReflectionTurn, REFLECTION_TOOLS),
 }
-"""The subject of each kind of turn, and the tools that it has besides those for its subject."""
+"""The subject of each kind of turn, and the tools that it has in addition to those for its subject."""
 
 
 class SkillLoadInput(BaseModel):
-    """Which one."""
+    """The skill to load."""
 
     name: str
 
 
 class SkillProposeInput(BaseModel):
-    """A skill of its own."""
+    """A skill of the SOUL's own."""
 
     name: str
     purpose: str
@@ -61,7 +61,7 @@ class SkillProposeInput(BaseModel):
 
 @dataclass(slots=True, kw_only=True)
 class SkillTools:
-    """The handlers, with what they need. `keeper` is None where the workspace lies elsewhere than in the home."""
+    """The handlers, with their services. `keeper` is None if the owner's files are not in the home."""
 
     local: LocalSkills
     skills: Skills
@@ -100,7 +100,7 @@ class SkillTools:
         # NOTE(self): the first skill that a reflection writes is the one for its proposal.
         is_its = await asyncio.to_thread(skill_citing, self.keeper.home, proposal) in {"", draft.name}
         mixed = MIXED if reflects and reflects.has_others else ""
-        # NOTE(self): no change of a skill that the owner switched off switches it on.
+        # NOTE(self): changing a skill that the owner switched off does not switch it on.
         text = switched(draft.text, off=any(one.is_off for one in own if one.name == draft.name))
         change = await self.keeper.of(document).change(
             text,
@@ -125,12 +125,12 @@ class SkillTools:
 
 
 def may_propose(turn: Turn) -> bool:
-    """Return whether a turn is a reflection, or the owner's own talk."""
+    """Return whether a turn is a reflection, or the owner's own conversation."""
     return isinstance(turn.subject, ReflectionTurn) or turn.loop == "owner"
 
 
 def skill_tools(tools: SkillTools) -> Sequence[Tool]:
-    """The family, as the registry takes it."""
+    """Return the tools of the family."""
     own, tool = Provenance.SELF, tools.words.tool
     return (
         tool("skill_load", SkillLoadInput, "self", own, tools.load, effect="look"),

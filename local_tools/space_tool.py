@@ -1,4 +1,4 @@
-"""The one tool of a turn in the agent space: the model says what it decided, and the life does the rest."""
+"""The one tool of a turn in the agent space: the model returns its decision, and the space life carries it out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from modules.services.work.types import Disposition
 
 
 class SpaceTools:
-    """The handler, with its words."""
+    """The handler, with its texts."""
 
     def __init__(self, words: ToolWords) -> None:
         self._words = words
@@ -27,7 +27,7 @@ class SpaceTools:
 
 
 def space_tools(skills: Skills) -> tuple[Tool, ...]:
-    """The tools of the agent space."""
+    """Return the tools of the agent space."""
     words = ToolWords(skills, OWN_TOOLS)
     return (
         words.tool(

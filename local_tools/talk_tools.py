@@ -22,7 +22,7 @@ _LOOKED_BACK = timedelta(days=90)
 
 
 class TalkSearchInput(BaseModel):
-    """What to look for."""
+    """A search in conversations."""
 
     words: str = ""
     person: str = ""
@@ -32,7 +32,7 @@ class TalkSearchInput(BaseModel):
 
 @dataclass(slots=True)
 class TalkTools:
-    """The handler, with what it needs; `rng` draws the boundary of frames."""
+    """The handler, with its services; `rng` draws the boundary of frames."""
 
     talk: TalkSearch
     skills: Skills
@@ -60,7 +60,7 @@ class TalkTools:
         return ToolResult(text, provenance=Provenance.STRANGER if is_others else None)
 
     def _lines(self, found: Sequence[Spoken], now: datetime) -> Iterator[str]:
-        """Yield a line for each: its age, who said it, the words, and where."""
+        """Yield a line for each: its age, its author, the text, and where it was said."""
         for one in found:
             author = f"{'' if one.in_room else '@'}{one.who}" if one.who else "YOU"
             place = self.words.answer("In The Room") if one.in_room else one.uri
@@ -70,6 +70,6 @@ class TalkTools:
 
 
 def talk_tools(tools: TalkTools) -> Sequence[Tool]:
-    """The family, as the registry takes it."""
+    """Return the tools of the family."""
     needs, fits = Provenance.OWNER, is_owners_own
     return (tools.words.tool("talk_search", TalkSearchInput, "self", needs, tools.search, effect="look", fits=fits),)

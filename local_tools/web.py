@@ -1,4 +1,4 @@
-"""What a SOUL can read on the web: one page at an address of its owner's choice."""
+"""The tool to read the web: one page at a URL that the owner chose."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class WebFetchInput(BaseModel):
 
 
 class WebTools:
-    """The handler, with what it needs."""
+    """The handler, with its services."""
 
     def __init__(self, web: WebClient, on_bluesky: BlueskyTools, words: ToolWords) -> None:
         self._web = web
@@ -40,7 +40,7 @@ class WebTools:
         self._words = words
 
     async def fetch(self, args: WebFetchInput, turn: Turn) -> ToolResult:
-        """Read a page. Among others' words it is one whose address the owner's newest line gives."""
+        """Read a page. In a turn with others' words, the owner's newest line must give its URL."""
         if not (is_by_owner(turn) or names(turn, args.url.removeprefix("https://"))):
             return self._words.error("Not Named")
         fetched = await self._web.fetch(args.url, kinds=_KINDS, max_bytes=_MAX_BYTES, deadline_s=_DEADLINE_S)
@@ -57,7 +57,7 @@ class WebTools:
 
 
 def web_tools(web: WebClient, on_bluesky: BlueskyTools, skills: Skills) -> Sequence[Tool]:
-    """The family, as the registry takes it. It cannot wait for approval, so it needs the owner's own words."""
+    """Return the tools of the family. They cannot wait for approval, so they need the owner's own words."""
     words = ToolWords(skills, "picture-tools")
     fetch = WebTools(web, on_bluesky, words).fetch
     return (words.tool("web_fetch", WebFetchInput, "social", Provenance.OWNER, fetch, effect="fetch", named_only=True),)

@@ -1,4 +1,4 @@
-"""What the model is told about a family of tools, and what they answer: sections of one skill for each family."""
+"""The texts for the model about a family of tools, and the tools' answers: sections of one skill for each family."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Handler = Callable[[Any, Turn], Awaitable[ToolResult]]
 
 
 class NoInput(BaseModel):
-    """Nothing needs to be said."""
+    """No arguments."""
 
 
 class ToolStopped(Exception):
-    """Ends a handler; `result` is what it answers."""
+    """Ends a handler; `result` is its answer."""
 
     def __init__(self, result: ToolResult) -> None:
         super().__init__(result.content)
@@ -37,10 +37,10 @@ class ToolStopped(Exception):
 
 
 class ToolWords:
-    """Reads the skill `skill_id` at each call, so that a reload counts at once.
+    """Reads the skill `skill_id` at each call, so that a reload takes effect at once.
 
-    `unread` names the answer to what the world did not tell; "" for the bare reason. `time_limit_s` is that of each
-    tool of the family, in seconds.
+    `unread` names the answer to a failure outside the program; "" for only the reason. `time_limit_s` is the limit of
+    each tool of the family, in seconds.
     """
 
     def __init__(self, skills: Skills, skill_id: str, *, unread: str = "", time_limit_s: float = TIME_LIMIT_S) -> None:
@@ -68,7 +68,7 @@ class ToolWords:
         named_only: bool = False,
         own_act: Callable[[Any, Turn], Awaitable[str]] | None = None,
     ) -> Tool:
-        """Return a tool with its descriptions from the subsection `page` (its name, if left out).
+        """Return a tool with its descriptions from the subsection `page` (by default its name).
 
         Raises `SkillError` if there is no such subsection.
         """
@@ -94,7 +94,7 @@ class ToolWords:
         )
 
     def _settling(self, handler: Handler) -> Handler:
-        """Return a handler that answers where `handler` stopped, or the world did not do what it asked."""
+        """Return a handler that returns an answer if `handler` was stopped, or failed outside the program."""
 
         async def settled(arguments: Any, turn: Turn) -> ToolResult:  # noqa: ANN401 - each takes its own input model
             try:
@@ -107,7 +107,7 @@ class ToolWords:
         return settled
 
     def unread(self, error: Err) -> ToolResult:
-        """Return the answer to what the world did not tell, or did not do."""
+        """Return the answer to a failure outside the program."""
         reason = one_line(error.error, REASON_CHARS)
         return self.error(self._unread, reason=reason) if self._unread else failed(reason)
 
@@ -116,7 +116,7 @@ class ToolWords:
         return self._skills.render(self._skill_id, "Answers", name, **values).strip()
 
     def act_done(self, tool: str, **values: object) -> str:
-        """Return what is told of an act that was done. Raises `SkillError` if it is missing."""
+        """Return the report of an act that was done. Raises `SkillError` if it is missing."""
         return self._skills.render(self._skill_id, "Done", tool, **values).strip()
 
     def done(self, name: str, **values: object) -> ToolResult:
@@ -128,7 +128,7 @@ class ToolWords:
         return replace(failed(self.answer(name, **values)), answer=name)
 
     def stop(self, name: str, **values: object) -> NoReturn:
-        """Let a handler end with an answer that asks for something else."""
+        """End a handler with an answer that asks for something else."""
         raise ToolStopped(self.error(name, **values))
 
     def end(self, name: str, outcome: Disposition, *, is_error: bool = False, **values: object) -> ToolResult:
@@ -136,7 +136,7 @@ class ToolWords:
         return ToolResult(self.answer(name, **values), is_error=is_error, ends_turn=True, outcome=outcome)
 
     def end_by(self, submitted: Submitted, outcome: Disposition) -> ToolResult:
-        """Return the answer that ends a turn with what became of its act: `Sent`, `Held` or `Blocked`."""
+        """Return the answer that ends a turn with the result of its act: `Sent`, `Held` or `Blocked`."""
         outcome = replace(outcome, intent_id=submitted.intent.id, held=submitted.held)
         if submitted.held:
             return self.end("Held", replace(outcome, reason=f"waits for the owner's approval: {submitted.reason}"))
@@ -147,5 +147,5 @@ class ToolWords:
 
 
 def failed(problem: str) -> ToolResult:
-    """Return the answer of a tool that did nothing; `problem` says why."""
+    """Return the answer of a tool that did nothing; `problem` is the reason."""
     return ToolResult(f"Error: {problem}", is_error=True)

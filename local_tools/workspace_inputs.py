@@ -1,4 +1,4 @@
-"""What the tools for workspaces take: described in `skills/workspace-tools`. Empty always means "not given"."""
+"""The inputs of the workspace tools; `skills/workspace-tools` describes them. Empty always means "not given"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 
 class WorkspaceCreateInput(BaseModel):
-    """A workspace in the organisation that the owner set. `org` is not asked for: another one is refused."""
+    """A workspace in the organisation that the owner set. `org` is hidden from the model: another one is refused."""
 
     name: str
     description: str = ""
@@ -17,15 +17,15 @@ class WorkspaceCreateInput(BaseModel):
 
 
 class WorkspaceFindInput(BaseModel):
-    """An organisation; that which the owner set, if none is given."""
+    """An organisation; by default the one that the owner set."""
 
     org: str = ""
 
 
 class InRepository(BaseModel):
-    """A repository; without one the thread's of the turn, else the only workspace that is watched.
+    """A repository; by default that of the turn's thread, else the only workspace that is watched.
 
-    `owner` is not asked for: `repo` is `owner/repo`. A model that names both apart is understood.
+    `owner` is hidden from the model: `repo` is `owner/repo`. A model that gives them separately is understood.
     """
 
     owner: Annotated[str, SkipJsonSchema()] = ""
@@ -33,7 +33,7 @@ class InRepository(BaseModel):
 
 
 class MemoInput(InRepository):
-    """An issue that keeps a thought."""
+    """An issue that records a thought."""
 
     title: str
     body: str = ""
@@ -41,7 +41,7 @@ class MemoInput(InRepository):
 
 
 class PlanTask(BaseModel):
-    """A task. `estimate` is not asked for: no rule reads it."""
+    """A task. `estimate` is hidden from the model: no rule reads it."""
 
     title: str
     description: str = ""
@@ -61,7 +61,7 @@ class PlanInput(InRepository):
 
 
 class TaskInput(InRepository):
-    """A task of a plan, to be taken, or left alone."""
+    """A task of a plan, to be taken or left alone."""
 
     task: int = Field(ge=1)
     plan: int = Field(default=0, ge=0)

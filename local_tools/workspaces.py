@@ -1,7 +1,7 @@
-"""What a SOUL can do about workspaces: make one, find one, write a memo or a plan there, and say that it is finished.
+"""The tools for workspaces: create one, find one, write a memo or a plan there, and declare it finished.
 
-For the owner's turns, and for those about a thread that the owner showed it; a post of the owner's, too, may have it
-make a workspace, a plan and a memo. Every act waits until GitHub has it, so that the answer names what was made.
+For the owner's turns, and for those about a thread that the owner showed it; a post of the owner's may also have it
+create a workspace, a plan and a memo. Every act waits until GitHub has it, so that the answer names the result.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _EXTENSION_PROBLEMS = {"unread": "Unread", "refused": "Refused", "failed": "Not 
 
 
 class WorkspaceToolServices(GitHubToolServices, Protocol):
-    """What the tools are built from; a plan is fitted to its repository, and completed, with the model (`gateway`)."""
+    """The services that the tools are built from; a plan is fitted to its repository with the model (`gateway`)."""
 
     trust: WorkspaceTrust
     gateway: LLMGateway
@@ -99,7 +99,7 @@ class WorkspaceTools:
         return self._told_of(creation, turn)
 
     def _others_first(self, turn: Turn) -> ToolResult | None:
-        """Return what ends a turn about a post in which peers whom the owner names do shared work before us."""
+        """Return what ends a turn about a post in which peers that the owner named do shared work before us."""
         if not isinstance(turn.subject, ThreadTurn):
             return None
         turn.subject.revisions.tried = True
@@ -125,7 +125,7 @@ class WorkspaceTools:
         return self.words.error(_PROBLEMS.get(creation.code, "Not Done"), reason=reason)
 
     async def claim_task(self, args: TaskInput, turn: Turn) -> ToolResult:
-        """Have a task taken before all others, or left alone. The life on tasks does it, and tells what came of it."""
+        """Have a task taken before all others, or left alone. The life on tasks does it, and reports the result."""
         try:
             if args.plan:
                 repo = self._acting.place(args.owner, args.repo, turn)
@@ -183,9 +183,9 @@ class WorkspaceTools:
         return await self._acting.with_added(self._acting.made(MadeThing("plan_made", url), told, turn), issue, sent)
 
     async def _grounded(self, repo: Repo, draft: Plan, turn: Turn) -> Plan:
-        """Return the plan revised to fit what the repository holds; the draft where nothing is there or that fails.
+        """Return the plan revised to fit the repository's contents; the draft if it is empty or the revision fails.
 
-        A question of its own, so that text of the repository reaches no turn that may act.
+        It is a separate question, so that text of the repository reaches no turn that may act.
         """
         stands = await repository_view(self._services.github, repo, with_issues=False)
         if not stands:
@@ -202,7 +202,7 @@ class WorkspaceTools:
             return draft
 
     async def _completed(self, repo: Repo, plan: Issue, turn: Turn) -> ToolResult:
-        """Return the plan that stands; a post in which only the owner speaks adds to it what it asks for besides."""
+        """Return the existing plan; a post with only the owner's words adds to it what it asks for in addition."""
         told = {"success": True, "issueNumber": plan.number, "issueUrl": plan.html_url, "deduplicated": True}
         if turn.cause_id:
             await self._services.journal.record(asked_entry(repo, plan, turn.cause_id))
@@ -222,7 +222,7 @@ class WorkspaceTools:
         return self._acting.told(told | {"added": []}, act="plan_found", url=plan.html_url)
 
     def _place_of_plan(self, args: PlanInput, turn: Turn) -> Repo:
-        """Where the plan shall stand: a post of the owner's, which all can read, leads only to what is watched."""
+        """Return the repository for a plan; a post of the owner's, which is public, may only use watched ones."""
         named, subject = (args.owner, args.repo), turn.subject
         if isinstance(subject, ThreadTurn) and not args.repo:
             here = (one for one in self._services.workspaces.all() if one.discovered_in_thread == subject.root.uri)
@@ -243,7 +243,7 @@ class WorkspaceTools:
         return self._acting.told({"success": True, "issueNumber": number})
 
     async def _say_finished(self, repo: Repo, args: FinishInput, turn: Turn, open_now: Sequence[Issue]) -> int:
-        """Open the issue that says so, and return its number; an error where work is left."""
+        """Open the issue that says so, and return its number. Raises `ToolStopped` if work is left."""
         if left := [one for one in open_now if is_work(one)]:
             listed = ", ".join(f"#{one.number}" for one in left[-_MOST_TOLD:])
             self.words.stop("Work Left", count=len(left), listed=listed)
@@ -257,7 +257,7 @@ class WorkspaceTools:
 
 
 def is_work(issue: Issue) -> bool:
-    """Whether an open issue is work that is left: a plan, a pull request, or an issue that is no memo or discussion."""
+    """Return whether an open issue is work that is left: a plan, a pull request, or no memo and no discussion."""
     labels = {label.lower() for label in issue.labels}
     if issue.is_pull_request or PLAN_LABEL in labels or issue.title.startswith(TITLE_MARK):
         return True
@@ -265,7 +265,7 @@ def is_work(issue: Issue) -> bool:
 
 
 def workspace_tools(services: WorkspaceToolServices) -> Sequence[Tool]:
-    """The family, as the registry takes it."""
+    """Return the tools of the family."""
     acting = GitHubActing(services, _SKILL)
     orders = TaskOrders(services.work, services.events.publish)
     gaps = PlanGaps(services.gateway, services.skills, services.rng)

@@ -1,4 +1,4 @@
-"""Reads Are.na (version 2 of its interface). Every call has a deadline, and an odd item costs that item only."""
+"""Reads Are.na (version 2 of its API). Every call has a deadline, and a malformed item is skipped."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def parse_channel_url(url: str) -> tuple[str, str] | None:
 
 
 class Arena:
-    """Reads channels and their pictures. `api_url` is the interface, by default that of Are.na."""
+    """Reads channels and their pictures. `api_url` is the API, by default that of Are.na."""
 
     def __init__(self, web: WebClient, api_url: str) -> None:
         self._web = web
@@ -45,7 +45,7 @@ class Arena:
 
     @answering
     async def search_channels(self, query: str, page: int = 1, per: int = 10) -> ApiResult[ChannelsFound]:
-        """Channels of at least three blocks that contain the words of `query`."""
+        """Return channels of at least three blocks that contain the words of `query`."""
         if not query.strip():
             return Err("a search needs words", "invalid")
         answer = await self._get("search/channels", q=query.strip(), page=page, per=min(per, MAX_PER_PAGE))
@@ -55,7 +55,7 @@ class Arena:
 
     @answering
     async def fetch_channel(self, owner: str, slug: str, page: int = 1, per: int = 50) -> ApiResult[ChannelPage]:
-        """One page of a channel. Raises nothing; a channel that does not exist is an `Err` of kind `not_found`."""
+        """Return one page of a channel. A channel that does not exist is an `Err` of kind `not_found`."""
         told = await self._channel(owner, slug)
         blocks, count = await self._contents(slug, page, per)
         return Ok(ChannelPage(told, blocks, count))
@@ -64,7 +64,7 @@ class Arena:
     async def find_images(
         self, owner: str, slug: str, wanted: Callable[[Block], bool], per: int = 50
     ) -> ApiResult[ChannelPage]:
-        """The pictures that are wanted on the first page of a channel that has any; none after ten pages."""
+        """Return the wanted pictures on the first page of a channel that has any; none after ten pages."""
         told = await self._channel(owner, slug)
         for page in range(1, CHANNEL_MAX_PAGES + 1):
             blocks, count = await self._contents(slug, page, per)
@@ -74,7 +74,7 @@ class Arena:
         return Ok(ChannelPage(told, (), 0))
 
     async def fetch_picture(self, block: Block) -> ApiResult[Fetched]:
-        """The file of a block in its largest size, at most 10 MB."""
+        """Return the file of a block in its largest size, at most 10 MB."""
         url = block.image_url
         at_home = _has_origin(url, self._api_url)
         return await self._web.fetch(
@@ -88,7 +88,7 @@ class Arena:
         return channel
 
     async def _contents(self, slug: str, page: int, per: int) -> tuple[tuple[Block, ...], int]:
-        """The pictures on a page, and how many blocks of any kind it has."""
+        """Return the pictures on a page, and how many blocks of any kind it has."""
         path = f"channels/{quote(slug, safe='')}/contents"
         items = _items(await self._get(path, page=page, per=min(per, MAX_PER_PAGE)), "contents")
         return tuple(block for one in items if (block := _block(one)) is not None), len(items)
@@ -124,7 +124,7 @@ def _channel(told: Json) -> Channel | None:
 
 
 def _block(told: Json) -> Block | None:
-    """A block that is a picture; None for any other."""
+    """Return the block if it is a picture; None for any other."""
     number, image, source = told.get("id"), _object(told, "image"), _object(told, "source")
     url = _text(_object(image, "original"), "url")
     if told.get("class") != "Image" or not isinstance(number, int) or not url:

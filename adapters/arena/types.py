@@ -1,4 +1,4 @@
-"""What Are.na tells of channels and blocks. Texts are by others; a text that is not told is ""."""
+"""Channels and blocks of Are.na. Texts are untrusted; a missing text is ""."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Channel:
 
     @property
     def url(self) -> str:
-        """Its page for people."""
+        """The URL of its page."""
         return f"https://www.are.na/{self.owner or 'channels'}/{self.slug}"
 
 
@@ -39,7 +39,7 @@ class Block:
 
     @property
     def url(self) -> str:
-        """Its page for people."""
+        """The URL of its page."""
         return f"https://www.are.na/block/{self.id}"
 
 

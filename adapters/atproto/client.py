@@ -1,7 +1,7 @@
-"""Bluesky as one account sees it, and the public records of any account, read without logging in.
+"""Bluesky as one account sees it, and the public records of any account, read without a login.
 
-Every operation answers `ApiResult`; only a full disk (`StorageError`) and our own bugs raise. There is no policy and no
-deduplication here. What survives a crash is the session file; see `session`.
+Every operation returns `ApiResult`; only a full disk (`StorageError`) and our own bugs raise. There is no policy and no
+deduplication here. Only the session file survives a crash; see `session`.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class Atproto(Messenger):
     """One account at one service.
 
     Args:
-        service_url: where the account lives, for example `https://bsky.social`.
+        service_url: the service of the account, for example `https://bsky.social`.
         identifier: its handle, e-mail address or DID.
         password: its app password.
-        session_path: the file that keeps the session between processes; None for one that ends with this client.
+        session_path: the file that keeps the session between processes; None: the session ends with this client.
         clock: time for spacing, expiry and timestamps.
         min_spacing_s: the least number of seconds between two requests.
-        languages: what the posts are written in, at most three.
+        languages: the languages of its posts, at most three.
         read_timeout_s: how long the service may be silent while it answers.
-        write_block_reason: asked right before each write leaves: why it must not, or "".
-        on_response: told of each request whether the service answered as one does that is well, and if not, how.
-        transport: makes what the requests travel by, one for each client inside.
+        write_block_reason: called right before each write leaves; returns why it must not leave, or "".
+        on_response: called after each request with whether the service works, and if not, what it answered.
+        transport: makes the transport of the requests, one for each inner client.
 
     """
 
@@ -81,26 +81,26 @@ class Atproto(Messenger):
         super().__init__(xrpc, clock, languages)
 
     async def authenticate(self) -> ApiResult[Actor]:
-        """Go on with the stored session, refreshed if it has ended; else log in with the password."""
+        """Continue with the stored session, refreshed if it has expired; else log in with the password."""
         ensured = await self.ensure_session_or_reauth(margin_s=SESSION_EXPIRY_MARGIN_S)
         return ensured if isinstance(ensured, Err) else Ok(Actor(self.did, self.handle))
 
     @property
     def session_notice(self) -> str:
-        """A line for the owner if the stored session could not be read and was set aside; "" if it could."""
+        """A line for the owner if the stored session could not be read and was set aside; else ""."""
         return self._xrpc.keeper.notice
 
     async def ensure_session_or_reauth(self, *, margin_s: float = SESSION_EXPIRY_MARGIN_S) -> ApiResult[str]:
-        """Make the session last at least `margin_s` seconds; tells how: "valid", "refreshed" or "logged in"."""
+        """Make the session last at least `margin_s` seconds; return "valid", "refreshed" or "logged in"."""
         return await self._xrpc.keeper.ensure(margin_s)
 
     async def aclose(self) -> None:
-        """Close the connections. The stored session stays good for the next process."""
+        """Close the connections. The stored session stays valid for the next process."""
         await self._xrpc.aclose()
 
 
 Fetch = Callable[[str], Awaitable[ApiResult[bytes]]]
-"""Gets the JSON at a URL, within whatever bounds the way out has."""
+"""Fetches the JSON at a URL, within the limits of the transport."""
 
 DIRECTORY_URL = "https://plc.directory"
 
@@ -114,13 +114,13 @@ _WEB = re.compile(r"did:web:[a-zA-Z0-9._-]+(?:%3A[0-9]+)?")
 
 
 class PublicRepos:
-    """Reads repos wherever they lie.
+    """Reads the repos of any account, on whatever server they are.
 
     Args:
-        fetch: the way out.
-        clock: how long an address is believed.
-        home_url: the one server of a network that has no directory, as a town on this machine; "" for the real one.
-        directory_url: tells the documents of `did:plc` accounts.
+        fetch: fetches a URL.
+        clock: tells when a cached server address expires.
+        home_url: the one server of a network without a directory, such as a town on this machine; "" for the real one.
+        directory_url: the directory with the documents of `did:plc` accounts.
 
     """
 
@@ -132,7 +132,7 @@ class PublicRepos:
 
     @answering
     async def list_records(self, did: str, collection: str) -> ApiResult[tuple[Record, ...]]:
-        """All records of one kind in the repo of `did`, newest first; at most 1 000."""
+        """Return the records of one collection in the repo of `did`, newest first; at most 1 000."""
         server = await self._server(did)
         found: list[Record] = []
         cursor = ""
@@ -151,12 +151,12 @@ class PublicRepos:
 
     @answering
     async def collections(self, did: str) -> ApiResult[tuple[str, ...]]:
-        """The names of the collections in the repo of `did`; `Err` with status 400, 404 or 410 if there is no such."""
+        """Return the names of the collections in the repo of `did`; `Err` of status 400, 404 or 410 without a repo."""
         server = await self._server(did)
         told = await self._json(f"{server}/xrpc/com.atproto.repo.describeRepo?{urlencode({'repo': did})}")
         if isinstance(told, Err):
             self._servers.pop(did, None)  # it may have moved
-            # NOTE(self): whoever does not know the method is not the server: that is down, or not there yet.
+            # NOTE(self): what does not know the method is not the server, which is down or not there yet.
             return Err(told.error, kind="transient") if told.kind == "not_found" else told
         names = told.data.get("collections")
         if not isinstance(names, list):
@@ -165,7 +165,7 @@ class PublicRepos:
 
     @answering
     async def file_url(self, did: str, cid: str) -> ApiResult[str]:
-        """Where a file of `did` can be fetched, by the name of its bytes."""
+        """Return the URL of the file with content hash `cid` of `did`."""
         server = await self._server(did)
         return Ok(f"{server}/xrpc/com.atproto.sync.getBlob?{urlencode({'did': did, 'cid': cid})}")
 
@@ -221,7 +221,7 @@ def _is_of_the_web(url: str) -> bool:
 
 
 def public_repos(web: WebClient, *, clock: Clock, home_url: str = "") -> PublicRepos:
-    """Return a reader of everybody's repos that goes by `web`; `home_url` as in `PublicRepos`."""
+    """Return a reader of all accounts' repos that fetches with `web`; `home_url` as in `PublicRepos`."""
 
     async def fetch(url: str) -> ApiResult[bytes]:
         got = await web.fetch(

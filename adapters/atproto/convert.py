@@ -1,7 +1,7 @@
-"""What we read: wire JSON into our types. Pure and forgiving.
+"""Converts JSON of the network into our types. Pure and tolerant.
 
-The network is written by many hands. A field of the wrong kind counts as absent, and an item without the fields that
-make it what it is, is left out; neither takes the rest of the page down.
+The network is written by many programs. A field of the wrong type counts as absent, and an item without its essential
+fields is left out; the rest of the page is still read.
 """
 
 from __future__ import annotations
@@ -56,36 +56,36 @@ _MEDIA = (_IMAGES, _VIDEO, "app.bsky.embed.gallery")
 
 
 def text_of(source: Json, key: str) -> str:
-    """A string field; "" if it is none, or longer than any name, address or token is."""
+    """Return a string field; "" if it is not a string, or longer than any name, address or token."""
     value = source.get(key)
     return value if isinstance(value, str) and len(value) <= _MAX_NAME_CHARS else ""
 
 
 def prose_of(source: Json, key: str, most_chars: int) -> str:
-    """A string field that somebody wrote, cut where it is longer than the network's own programs let it be."""
+    """Return a string field that somebody wrote, cut to `most_chars`, the limit of the network's own programs."""
     value = source.get(key)
     return value[:most_chars] if isinstance(value, str) else ""
 
 
 def object_of(source: Json, key: str) -> Json:
-    """An object field; {} if it is none."""
+    """Return an object field; {} if it is not an object."""
     value = source.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def items_of(source: Json, key: str, convert: Callable[[Json], T | None]) -> tuple[T, ...]:
-    """A list field, item by item; what is no object or cannot be converted is left out."""
+    """Convert the items of a list field; leave out those that are not objects or cannot be converted."""
     return each(objects_of(source, key), convert)
 
 
 def each(items: Iterable[object], convert: Callable[[Json], T | None]) -> tuple[T, ...]:
-    """Items of a list; what is no object or cannot be converted is left out."""
+    """Convert the items of a list; leave out those that are not objects or cannot be converted."""
     converted = (convert(item) for item in items if isinstance(item, dict))
     return tuple(item for item in converted if item is not None)
 
 
 def actor(view: Json) -> Actor | None:
-    """An account; None without a DID."""
+    """Return an account; None without a DID."""
     did = text_of(view, "did")
     if not did:
         return None
@@ -101,7 +101,7 @@ def actor(view: Json) -> Actor | None:
 
 
 def barrier_of(viewer: Json) -> Barrier:
-    """What stands between us and an account, by what the network tells of both; a block weighs more than a mute."""
+    """Return what stands between us and an account, according to the network; a block takes precedence over a mute."""
     if text_of(viewer, "blocking") or object_of(viewer, "blockingByList"):
         return "blocked"
     if viewer.get("blockedBy") is True:
@@ -110,7 +110,7 @@ def barrier_of(viewer: Json) -> Barrier:
 
 
 def profile(view: Json) -> Profile | None:
-    """An account's own page; None without a DID."""
+    """Return an account's profile; None without a DID."""
     who = actor(view)
     if who is None:
         return None
@@ -132,7 +132,7 @@ def profile(view: Json) -> Profile | None:
 
 
 def curated(view: Json) -> Curated | None:
-    """A feed, a list or a starter pack; None without address, name or maker."""
+    """Return a feed, a list or a starter pack; None without uri, name or creator."""
     uri, creator, stored = text_of(view, "uri"), actor(object_of(view, "creator")), object_of(view, "record")
     name = text_of(view, "displayName") or text_of(view, "name") or text_of(stored, "name")
     if not uri or creator is None or not name:
@@ -149,12 +149,12 @@ def curated(view: Json) -> Curated | None:
 
 
 def member(item: Json) -> Profile | None:
-    """The account that an item of a list names."""
+    """Return the account that an item of a list names."""
     return profile(object_of(item, "subject"))
 
 
 def trend(view: Json) -> Trend | None:
-    """What is talked about; None without a name."""
+    """Return a trending topic; None without a name."""
     name = text_of(view, "displayName") or text_of(view, "topic")
     if not name:
         return None
@@ -164,13 +164,13 @@ def trend(view: Json) -> Trend | None:
 
 
 def strong_ref(source: Json) -> StrongRef | None:
-    """A uri and a cid; None if one is missing."""
+    """Return a uri with a cid; None if one is missing."""
     uri, cid = text_of(source, "uri"), text_of(source, "cid")
     return StrongRef(uri, cid) if uri and cid else None
 
 
 def post(view: Json) -> Post | None:
-    """A post; None without address or author."""
+    """Return a post; None without uri, cid or author."""
     ref, author = strong_ref(view), actor(object_of(view, "author"))
     if not ref or not author:
         return None
@@ -203,7 +203,7 @@ def post(view: Json) -> Post | None:
 
 
 def feed_item(item: Json) -> FeedItem | None:
-    """A line of a feed. Only a repost has someone who put it there; a pinned post has not."""
+    """Return an item of a feed. Only a repost has a `reposted_by`; a pinned post does not."""
     shown = post(object_of(item, "post"))
     reason = object_of(item, "reason")
     reposted = text_of(reason, "$type") == "app.bsky.feed.defs#reasonRepost"
@@ -211,7 +211,7 @@ def feed_item(item: Json) -> FeedItem | None:
 
 
 def notification(item: Json) -> Notification | None:
-    """Something that happened to us; None without address, author, kind or a time that can be read."""
+    """Return a notification; None without uri, cid, author, kind or a readable time."""
     ref, author, kind = strong_ref(item), actor(object_of(item, "author")), text_of(item, "reason")
     if not ref or not author or not kind or not _is_time(text_of(item, "indexedAt")):
         return None
@@ -242,7 +242,7 @@ def _is_time(text: str) -> bool:
 
 
 def thread(view: Json) -> ThreadNode | None:
-    """A thread; None when its focal post is gone or blocked."""
+    """Return a thread; None if its focal post is gone or blocked."""
     node = _with_replies(view)
     if node is None:
         return None
@@ -258,19 +258,19 @@ def thread(view: Json) -> ThreadNode | None:
 
 
 def blob(wire: Json) -> Blob | None:
-    """An uploaded file; None without its content hash."""
+    """Return an uploaded file; None without its content hash."""
     cid = text_of(object_of(wire, "ref"), "$link")
     return Blob(cid, text_of(wire, "mimeType"), count_of(wire, "size")) if cid else None
 
 
 def record(wire: Json) -> Record | None:
-    """A raw record; None without its address. Its cid may be absent on the wire and is then ""."""
+    """Return a raw record; None without its uri. If the wire has no cid, it is ""."""
     uri = text_of(wire, "uri")
     return Record(uri, text_of(wire, "cid"), object_of(wire, "value")) if uri else None
 
 
 def _calls_itself_a_bot(label: Json, did: str) -> bool:
-    """What others call an account is their opinion."""
+    """Return whether a label is the account's own "bot" label; what others call an account is only their opinion."""
     return text_of(label, "src") == did and text_of(label, "val") == BOT_LABEL and label.get("neg") is not True
 
 
@@ -286,7 +286,7 @@ def _reply(record: Json) -> ReplyRefs | None:
 
 
 def links(record: Json) -> tuple[str, ...]:
-    """The URLs that a text or what is attached to it links to, in full, each once."""
+    """Return the URLs that a text or its embed links to, in full, each once."""
     features = (feature for facet in objects_of(record, "facets") for feature in objects_of(facet, "features"))
     uris = [text_of(feature, "uri") for feature in features]
     uris += [text_of(object_of(embed, "external"), "uri") for embed in _embeds(record)]
@@ -294,10 +294,10 @@ def links(record: Json) -> tuple[str, ...]:
 
 
 def _mentions(record: Json) -> tuple[tuple[str, str], ...]:
-    """The accounts that a reader sees named: the words that are marked, an @ and a handle, and the DID.
+    """Return the accounts that a reader sees named: the marked words, an @ and a handle, and the DID.
 
-    As Bluesky's own app shows facets: in the order of their beginnings, the first of those that overlap, and of each
-    facet the first mention.
+    This follows how Bluesky's own app shows facets: in order of their starts, the first of overlapping ones, and of
+    each facet the first mention.
     """
     said = text_of(record, "text").encode(errors="replace")
     found: list[tuple[str, str]] = []
@@ -320,7 +320,7 @@ def _placed(facet: Json) -> tuple[int, int, Json]:
 
 
 def _tags(record: Json) -> tuple[str, ...]:
-    """The hashtags of a post, those in its text and those beside it."""
+    """Return the hashtags of a post, both in its text and in its list of tags."""
     features = (feature for facet in objects_of(record, "facets") for feature in objects_of(facet, "features"))
     beside = record.get("tags")
     named = [text_of(feature, "tag") for feature in features]
@@ -329,13 +329,13 @@ def _tags(record: Json) -> tuple[str, ...]:
 
 
 def _label(wire: Json) -> PostLabel | None:
-    """A label that stands; None for one that was taken back, or that nobody gave."""
+    """Return a label; None if it was withdrawn, or has no name or source."""
     name, source = text_of(wire, "val"), text_of(wire, "src")
     return PostLabel(name, source) if name and source and wire.get("neg") is not True else None
 
 
 def _pictures(record: Json, view: Json) -> tuple[Picture, ...]:
-    """Those on a post, by its record and by what the service makes of it; either may be missing."""
+    """Return the pictures on a post, from its record and from the service's view; either may be missing."""
     uploaded, shown = _images(record, _IMAGES), _images(view, f"{_IMAGES}#view")
     nothing: Json = {}
     pairs = itertools.zip_longest(uploaded, shown, fillvalue=nothing)
@@ -359,7 +359,7 @@ def _images(source: Json, kind: str) -> list[Json]:
 
 
 def _digest(embed: Json, *, or_else: str) -> str:
-    """The SHA-256 of an embed in hex, "" if it is empty; of `or_else` where it is nested too deeply to be written."""
+    """Return the SHA-256 of an embed in hex, "" if it is empty; that of `or_else` if it is nested too deeply."""
     try:
         material = json.dumps(embed, sort_keys=True) if embed else ""
     except RecursionError:
@@ -368,36 +368,36 @@ def _digest(embed: Json, *, or_else: str) -> str:
 
 
 def _quoted_uri(embed: Json) -> str:
-    """The uri of the record that an embed quotes, alone or beside media; "" if it quotes none."""
+    """Return the uri of the record that an embed quotes, alone or beside media; "" if it quotes none."""
     quoted = object_of(embed, "record")
     return text_of(quoted, "uri") or text_of(object_of(quoted, "record"), "uri")
 
 
 def _quoted_view(view: Json) -> Json:
-    """What the service shows of the record that a post quotes, alone or beside media; {} if it quotes none."""
+    """Return the service's view of the record that a post quotes, alone or beside media; {} if it quotes none."""
     shown = object_of(object_of(view, "embed"), "record")
     return object_of(shown, "record") or shown
 
 
 def _quoted(shown: Json, uri: str) -> Post | None:
-    """The post at `uri` that is quoted, without what it quotes itself; None where it is gone, blocked or no post."""
+    """Return the quoted post at `uri`, without what it quotes itself; None if it is gone, blocked or not a post."""
     if not uri or text_of(shown, "uri") != uri or not object_of(shown, "author"):
         return None
     embed = next(iter(objects_of(shown, "embeds")), {})
-    # NOTE(self): without the record that it quotes in turn, so that no depth of quotes is followed.
+    # NOTE(self): without the record that it quotes itself, so that chains of quotes are not followed.
     media = {key: value for key, value in (object_of(embed, "media") or embed).items() if key != "record"}
     quoted = post({**shown, "record": object_of(shown, "value"), "embed": media})
     return quoted if quoted and quoted.uri.startswith(f"at://{quoted.author.did}/") else None
 
 
 def _card(record: Json) -> Card | None:
-    """The page that is shown under a post, as its author's program described it; None without a title."""
+    """Return the page shown under a post, as its author's program described it; None without a title."""
     shown = next((card for embed in _embeds(record) if (card := object_of(embed, "external"))), {})
     return _described(shown, text_of(shown, "uri"), ("title",))
 
 
 def _card_of_record(shown: Json) -> Card | None:
-    """The feed, list or starter pack that a post quotes."""
+    """Return the feed, list or starter pack that a post quotes, as a card; None if it quotes none of these."""
     named = shown if text_of(shown, "name") or text_of(shown, "displayName") else object_of(shown, "record")
     return _described(named, text_of(shown, "uri"), ("displayName", "name")) if "author" not in shown else None
 
@@ -408,18 +408,18 @@ def _described(shown: Json, uri: str, titles: Iterable[str]) -> Card | None:
 
 
 def _embeds(record: Json) -> tuple[Json, Json]:
-    """What is attached: the embed itself, and the media beside a quote."""
+    """Return what is attached: the embed itself, and the media beside a quote."""
     embed = object_of(record, "embed")
     return embed, object_of(embed, "media")
 
 
 def objects_of(source: Json, key: str) -> list[Json]:
-    """The objects in a list field; none if it is no list."""
+    """Return the objects in a list field; none if it is not a list."""
     value = source.get(key)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def count_of(source: Json, key: str) -> int:
-    """A whole number; 0 if it is none, or larger than any count."""
+    """Return a whole number; 0 if it is not one, or larger than any count."""
     value = source.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MAX_COUNT else 0

@@ -1,4 +1,4 @@
-"""Direct messages as read: wire JSON into our types. Pure and forgiving, as `convert`."""
+"""Converts JSON of direct messages into our types. Pure and tolerant, like `convert`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EVENTS: dict[str, MessageEventKind] = {
 
 
 def message(view: Json) -> DirectMessage | None:
-    """A message; None without id, revision, sender or a time that can be read, as of what the service itself says."""
+    """Return a message; None without id, revision, sender or readable time, as for the service's own messages."""
     sender, sent_at = text_of(object_of(view, "sender"), "did"), text_of(view, "sentAt")
     if not text_of(view, "id") or not text_of(view, "rev") or not sender or parse_iso_or_none(sent_at) is None:
         return None
@@ -41,12 +41,12 @@ def message(view: Json) -> DirectMessage | None:
 
 
 def is_unreadable(item: object) -> bool:
-    """Whether an item of a list should be a message and is none; what the service itself says should not."""
+    """Return whether an item of a list should be a message but is none; messages of the service itself do not count."""
     return not isinstance(item, dict) or (_name(item) != "systemMessageView" and message(item) is None)
 
 
 def conversation(view: Json) -> Conversation | None:
-    """A conversation; None without id or revision."""
+    """Return a conversation; None without id or revision."""
     if not text_of(view, "id") or not text_of(view, "rev"):
         return None
     members = convert.items_of(view, "members", convert.actor)[:_MOST_MEMBERS]
@@ -62,7 +62,7 @@ def conversation(view: Json) -> Conversation | None:
 
 
 def event(view: Json) -> MessageEvent | None:
-    """Something that happened; None without conversation or revision. Kinds that we do not know are `other`."""
+    """Return an event; None without conversation or revision. Unknown kinds become `other`."""
     if not text_of(view, "convoId") or not text_of(view, "rev"):
         return None
     kind = _EVENTS.get(_name(view), "other")
@@ -70,6 +70,6 @@ def event(view: Json) -> MessageEvent | None:
 
 
 def _name(view: Json) -> str:
-    """The name of a view among the definitions of conversations; "" if it is none of them."""
+    """Return the name of a view among the definitions of conversations; "" if it is not one of them."""
     kind = text_of(view, "$type")
     return kind.removeprefix(_DEFS) if kind.startswith(_DEFS) else ""

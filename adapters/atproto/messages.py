@@ -1,8 +1,8 @@
 """Direct messages of the account: reading, sending, and finding out whether one was sent.
 
-The account's server passes these calls on to another service. Sending has no key that would make it repeatable, so
-whoever sends again must look first (`find_sent_messages`). That service has limits of its own: where it asks us to
-wait, only direct messages wait, and nothing of them leaves until then. Nothing here survives the process.
+The account's server passes these calls on to another service. Sending has no key that would make it repeatable, so a
+caller that sends again must look first (`find_sent_messages`). That service has its own limits: when it asks us to
+wait, only direct messages wait, and none of them leaves until then. Nothing here survives the process.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _MOST_PAGES = 10
 
 
 class Messenger(Writer):
-    """The conversations. Each call answers `Err` for what the world did."""
+    """Reads and writes conversations. Each call returns an `Err` for a failure outside the program."""
 
     def __init__(self, xrpc: Xrpc, clock: Clock, languages: tuple[str, ...]) -> None:
         super().__init__(xrpc, clock, languages)
         self._messages_from = float("-inf")
 
     async def get_conversation_with(self, did: str) -> ApiResult[Conversation]:
-        """The conversation with one other account, which is made if there is none; asking again finds the same.
+        """Return the conversation with one other account; it is created if there is none.
 
-        `Err` of kind `invalid` if they do not take messages from us, `not_found` if there is no such account. There is
-        none with ourselves (`invalid`).
+        Returns `Err` of kind `invalid` if they do not accept messages from us or if `did` is our own, and `not_found`
+        if there is no such account.
         """
         if not did.startswith("did:") or did == self.did:
             return Err(f"there is no conversation with {did or 'nobody'}", kind="invalid")
@@ -61,7 +61,7 @@ class Messenger(Writer):
         return answer if isinstance(answer, Err) else _conversation_in(answer.data)
 
     async def get_conversation(self, conversation_id: str) -> ApiResult[Conversation]:
-        """One of our conversations as it stands now; `Err` of kind `not_found` if there is none with this id."""
+        """Return one of our conversations as it is now; `Err` of kind `not_found` if there is none with this id."""
         answer = await self._call(lambda: self._xrpc.query(f"{_CONVO}getConvo", convoId=conversation_id))
         return answer if isinstance(answer, Err) else _conversation_in(answer.data)
 
@@ -69,7 +69,7 @@ class Messenger(Writer):
     async def get_messages(
         self, conversation_id: str, limit: int = 50, cursor: str | None = None
     ) -> ApiResult[MessagePage]:
-        """A page of messages, newest first; at most `limit`, from 1 to 100."""
+        """Return a page of messages, newest first; at most `limit`, from 1 to 100."""
         page = (await self._listed("getMessages", "messages", limit, cursor, convoId=conversation_id)).or_raise()
         items = page.items
         left_out = page.unreadable + sum(map(convert_messages.is_unreadable, items))
@@ -77,7 +77,7 @@ class Messenger(Writer):
 
     @answering
     async def get_messages_since(self, conversation_id: str, rev: str) -> ApiResult[MessagesSince]:
-        """The messages that are newer than `rev` ("" for all), oldest first; at most the latest 1 000."""
+        """Return the messages newer than `rev` ("" for all), oldest first; at most the latest 1 000."""
         messages: list[DirectMessage] = []
         cursor, unreadable = None, 0
         for _ in range(_MOST_PAGES):
@@ -99,7 +99,7 @@ class Messenger(Writer):
 
     @answering
     async def get_message_log(self, cursor: str | None = None) -> ApiResult[MessageEventPage]:
-        """What happened in all our conversations since `cursor`, oldest first; one call tells whether there is news."""
+        """Return the events of all our conversations since `cursor`, oldest first."""
         answer = (await self._call(lambda: self._xrpc.query(f"{_CONVO}getLog", cursor=cursor))).or_raise()
         items = answer.get("logs")
         if not isinstance(items, list):
@@ -111,10 +111,10 @@ class Messenger(Writer):
     async def send_message(
         self, conversation_id: str, text: str, *, to_owner: bool = False
     ) -> ApiResult[DirectMessage]:
-        """Send a message; links and tags in it become such. What goes `to_owner` leaves while writes are held back.
+        """Send a message, with facets for its links and tags. One `to_owner` is sent even while writes are blocked.
 
-        Each call sends another one. After an `Err` of kind `unknown_outcome` look with `find_sent_messages` before the
-        next. An empty or too long text is refused here (kind `invalid`).
+        Each call sends another message. After an `Err` of kind `unknown_outcome`, call `find_sent_messages` before the
+        next try. An empty or too long text is refused here (kind `invalid`).
         """
         if problem := _message_problem(text):
             return Err(problem, kind="invalid")
@@ -134,12 +134,12 @@ class Messenger(Writer):
     async def find_sent_messages(
         self, conversation_id: str, text: str, after_rev: str
     ) -> ApiResult[tuple[DirectMessage, ...]]:
-        """Our messages with this text that are newer than `after_rev`, oldest first; () if none has arrived.
+        """Return our messages with this text that are newer than `after_rev`, oldest first; () if none arrived.
 
-        `after_rev` is the revision of the newest message that was known before the first try ("" if there was none), so
-        no clocks are compared. A deleted message may have had any text, so it counts. More than one means that the text
-        was sent more than once, or that it is that of two acts. An `Err` if it cannot be told: a message in between
-        could not be read, or more than 1 000 came since.
+        `after_rev` is the revision of the newest message known before the first try ("" if there was none), so no
+        clocks are compared. A deleted message may have had any text, so it counts. More than one result means that the
+        text was sent more than once, or by two acts. Returns an `Err` if that is uncertain: a message in between could
+        not be read, or more than 1 000 came since.
         """
         read = (await self.get_messages_since(conversation_id, after_rev)).or_raise()
         found = tuple(
@@ -154,7 +154,7 @@ class Messenger(Writer):
         return Ok(found)
 
     async def mark_read(self, conversation_id: str) -> ApiResult[None]:
-        """Mark a conversation as read up to its end. Nobody else sees it."""
+        """Mark a conversation as read up to its end. Nobody else sees this."""
         body = {"convoId": conversation_id}
         answer = await self._call(lambda: self._xrpc.procedure(f"{_CONVO}updateRead", body, write=False))
         return answer if isinstance(answer, Err) else Ok(None)
@@ -165,7 +165,7 @@ class Messenger(Writer):
         return await self._call(lambda: self._page(f"{_CONVO}{method}", key, limit, cursor, **params))
 
     async def _call(self, call: Callable[[], Awaitable[ApiResult[T]]]) -> ApiResult[T]:
-        """Asks the service of direct messages, unless it told us to wait. None of its refusals is `fatal`."""
+        """Call the service of direct messages, unless it told us to wait. None of its errors stays `fatal`."""
         if (wait := self._messages_from - self._clock.monotonic()) > 0:
             return Err(f"direct messages must wait for {wait:.0f} s", kind="transient", retry_after=wait)
         answer = await call()
@@ -174,7 +174,7 @@ class Messenger(Writer):
         if answer.status == _TOO_MANY_REQUESTS:
             pause = _WAIT_UNTOLD_S if answer.retry_after is None else answer.retry_after
             self._messages_from = self._clock.monotonic() + pause
-        # NOTE(self): a suspended account may be that of the other one.
+        # NOTE(self): a suspended account may be the other person's.
         return replace(answer, kind="invalid") if answer.kind == "fatal" else answer
 
 
@@ -184,7 +184,7 @@ def _conversation_in(answer: Json) -> ApiResult[Conversation]:
 
 
 def _message_problem(text: str) -> str:
-    """Why a text cannot be sent; "" if it can."""
+    """Return why a text cannot be sent; "" if it can."""
     if not text.strip():
         return "there is nothing to say"
     if (length := grapheme_len(text)) > MESSAGE_MAX_GRAPHEMES:

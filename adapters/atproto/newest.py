@@ -1,6 +1,6 @@
-"""Looks whether anything came for an account that sleeps: one or two small reads, and no text is kept.
+"""Checks whether anything came for an account that sleeps: one or two small reads; no text is kept.
 
-Each account has a session of its own for this, in a file; it is refreshed, and logs in anew only where that is refused.
+Each account has its own session for this, in a file; it is refreshed, and logs in again only if that is refused.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from common.result import ApiResult, Err, Ok, answering
 
 _NOTIFICATIONS, _LOG = "app.bsky.notification.listNotifications", "chat.bsky.convo.getLog"
 _WORDS = ["mention", "reply", "quote"]
-"""The reasons that may ask for an answer: a like wakes nobody."""
+"""The kinds of notifications that may ask for an answer; a like wakes nobody."""
 _LOOKED_AT = 25
-"""A notification shows at the time of its post, so a new one need not be the first."""
+"""A notification is sorted by the time of its post, so a new one need not be the first."""
 _MARGIN_S = 60.0
 _TIMEOUT_S = 15.0
 
 
 @dataclass(slots=True)
 class SharedRequests:
-    """What the looks for all accounts at one service travel by; nobody asks before `until_s`, as it asked for that."""
+    """The connection for the checks of all accounts at one service; `until_s` is the end of the pause it asked for."""
 
     request: TimedRequest
     until_s: float = 0.0
 
 
 def shared_requests(transport: httpx.AsyncBaseTransport) -> SharedRequests:
-    """Return what closes with its `request`."""
+    """Return a shared connection over `transport`, which closes with its `request`."""
     return SharedRequests(TimedRequest(read_timeout_s=_TIMEOUT_S, transport=transport))
 
 
 class AccountNewest:
-    """Looks for one account. With `messages` also at its direct messages, where its password allows that.
+    """Checks one account. With `messages` also its direct messages, if its password allows that.
 
-    `seen` are the marks of what was there: a hash of the notifications, and the end of the log of direct messages.
-    `did` is whose account must answer, "" while that is unknown: a handle can pass on to somebody else.
+    `seen` marks what was there at the last look: a hash of the notifications, and the end of the log of direct
+    messages. `did` is the account that must answer, "" while unknown: a handle can pass to somebody else.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class AccountNewest:
 
     @answering
     async def came(self) -> ApiResult[bool]:
-        """Return whether anything came since `seen`; the first look notes how things stand."""
+        """Return whether anything came since `seen`; the first look sets `seen`."""
         if (wait_s := self._shared.until_s - self._clock.monotonic()) > 0:
             return Err("Bluesky asked for a pause", "transient", retry_after=wait_s)
         (await self._keeper.ensure(_MARGIN_S)).or_raise()
@@ -99,11 +99,11 @@ class AccountNewest:
         return Ok(found != self.seen)
 
     async def _read_log(self, cursor: str) -> str:
-        """Return the end of the log of direct messages, the same `cursor` where nothing was added."""
+        """Return the end of the log of direct messages; `cursor` itself if nothing was added."""
         given = {"cursor": cursor} if cursor else {}
         answer = await self._ask(_LOG, headers={"atproto-proxy": DIRECT_MESSAGE_SERVICE}, **given)
         if isinstance(answer, NotAllowedErr):
-            self._messages = False  # the password has no access to them, which the SOUL told its owner
+            self._messages = False  # the password has no access to them; the SOUL has told its owner so
             return cursor
         found = answer.or_raise()
         return (text_of(found, "cursor") or cursor) if found.get("logs") or not cursor else cursor
@@ -111,7 +111,7 @@ class AccountNewest:
     async def _ask(
         self, method: str, headers: Mapping[str, str] | None = None, **params: str | int | list[str]
     ) -> ApiResult[Json]:
-        """Ask, once more with a renewed session where the token is refused."""
+        """Call `method`, once more with a renewed session if the token is refused."""
         token = self._keeper.access_jwt
         try:
             try:
@@ -138,7 +138,7 @@ class AccountNewest:
 
 
 def _mark(listed: Json) -> str:
-    """Return a hash of which notifications there are."""
+    """Return a hash that changes with the set of notifications."""
     found = listed.get("notifications")
     names = [f"{text_of(one, 'uri')} {text_of(one, 'reason')}" for one in found or () if isinstance(one, dict)]
     return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""What our own account chose on Bluesky, as values."""
+"""Values for the preferences of our own account on Bluesky."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class MutedWord:
 
     Attributes:
         value: the word, or several.
-        in_text: whether it counts in the text of a post; in its tags it always does.
-        spares_followed: whether posts of those whom we follow are read all the same.
-        until: ISO-8601, when it counts no more; "" if it has no end.
+        in_text: whether it applies to the text of a post; it always applies to its tags.
+        spares_followed: whether posts by accounts that we follow are exempt.
+        until: ISO-8601, when it ends; "" if it has no end.
 
     """
 
@@ -25,16 +25,16 @@ class MutedWord:
 
 @dataclass(frozen=True, slots=True)
 class AccountPreferences:
-    """What our account chose on Bluesky, as far as we heed it.
+    """The preferences of our account on Bluesky that are respected here.
 
     Attributes:
         muted_words: words that it does not want to read.
         hidden_posts: the uris of posts that it does not want to see.
-        labelers: the dids of those whose labels it wants.
-        hidden_labels: the labels whose posts it does not want to see, each with the did of the labeler that it is
-            about, "" for all.
-        replies: who may reply to a new post of ours, by the names of `records.REPLY_RULES` or the uris of lists; None
-            lets everybody.
+        labelers: the dids of the labelers whose labels it wants.
+        hidden_labels: the labels whose posts it does not want to see, each with the did of the labeler that it applies
+            to, "" for all.
+        replies: who may reply to a new post of ours, by the names of `records.REPLY_RULES` or the uris of lists; None:
+            everybody.
         may_be_quoted: whether others may quote a new post of ours.
 
     """

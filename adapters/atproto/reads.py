@@ -1,7 +1,7 @@
 """Reads from Bluesky: profiles, posts, feeds, notifications, preferences and records.
 
-An item that no request can read spoils only itself: a page that cannot be read as a whole is asked for in smaller
-pieces, and reading goes on behind the item.
+An unreadable item spoils only itself: a page that cannot be read as a whole is requested in smaller pieces, and reading
+continues after the item.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 Ask = Callable[[int, str | None], Awaitable[ApiResult[Json]]]
-"""Asks for a page: at most so many items, from a cursor on."""
+"""Requests a page: at most so many items, starting at a cursor."""
 
 _FIRST_STEP_MS = 1_000
 _GROWS_BY = 8
@@ -56,13 +56,13 @@ _MILLISECONDS = re.compile(r"([0-9]{13})(__.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """A cursor that is a moment; `tail` is what follows the milliseconds, None where the cursor is an ISO date."""
+    """A cursor that is a moment; `tail` is what follows the milliseconds, None if the cursor is an ISO date."""
 
     ms: int
     tail: str | None
 
     def earlier(self, ms: int) -> str:
-        """The cursor for a moment that lies so many milliseconds before this one."""
+        """Return the cursor for the moment `ms` milliseconds before this one."""
         if self.tail is not None:
             return f"{self.ms - ms}{self.tail}"
         moment = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=self.ms - ms)
@@ -71,10 +71,10 @@ class _Moment:
 
 @dataclass(slots=True)
 class Detours:
-    """Finds cursors behind unreadable items of one list, and remembers the latest of them.
+    """Finds cursors after unreadable items of one list, and caches the latest of them.
 
     Attributes:
-        clock: tells from where on to look for an item that stands first, before any cursor.
+        clock: tells where to start looking if the first item of the list is unreadable, before any cursor.
 
     """
 
@@ -82,10 +82,10 @@ class Detours:
     _known: LRUCache[str | None, str] = field(default_factory=lambda: LRUCache(_KEPT))
 
     async def around(self, ask: Ask, cursor: str | None) -> ApiResult[str]:
-        """The cursor behind the item that follows `cursor`, to the millisecond.
+        """Return the cursor after the item that follows `cursor`, to the millisecond.
 
-        What was made in the same millisecond is passed over with it, and so is what lies between two such items. Where
-        the cursor is no moment there is no way, and the `Err` is an `UnreadableErr`.
+        Other items of the same millisecond are skipped too, and so is what lies between two such items. If the cursor
+        is not a moment, the result is an `UnreadableErr`.
         """
         if (known := self._known.get(cursor)) is not None:
             return Ok(known)
@@ -98,7 +98,7 @@ class Detours:
         return found
 
     def _starts(self, cursor: str | None) -> Iterator[_Moment]:
-        """Where to begin: at the cursor; before the first cursor now, in each of the two forms."""
+        """Yield where to start: at the cursor; without one at the present moment, in each of the two forms."""
         if cursor is None:
             now_ms = int(self.clock.now().timestamp() * 1000)
             yield from (_Moment(now_ms, None), _Moment(now_ms, "__0"))
@@ -131,7 +131,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RawPage:
-    """Items as the wire has them; `unreadable` ones were passed over; `rest` are the other fields of the answer."""
+    """Items as the wire has them; `unreadable` ones were skipped; `rest` has the other fields of the answer."""
 
     items: tuple[object, ...]
     cursor: str | None
@@ -141,7 +141,7 @@ class RawPage:
 
 @dataclass(frozen=True, slots=True)
 class PagedListing:
-    """A list of the service: how a page of it is asked for, the key under which the items stand, and ways past some."""
+    """A list of the service: how to request a page, the key of its items, and how to skip unreadable ones."""
 
     ask: Ask
     key: str
@@ -149,10 +149,10 @@ class PagedListing:
 
 
 async def read_page(listing: PagedListing, limit: int, cursor: str | None) -> ApiResult[RawPage]:
-    """A page of `listing`, in one answer or in as many as it takes.
+    """Return a page of `listing`, from one answer or as many as it takes.
 
-    An item that cannot be read is passed over where the answer tells the next cursor, or else where its moment can be
-    found; if neither is so, the page ends before it.
+    An unreadable item is skipped if the answer tells the next cursor, or else if its moment can be found; otherwise the
+    page ends before it.
     """
     answer = await listing.ask(limit, cursor)
     if isinstance(answer, UnreadableErr):
@@ -191,7 +191,7 @@ async def _in_pieces(
 
 
 async def _behind(listing: PagedListing, cursor: str | None, failed: UnreadableErr) -> ApiResult[RawPage]:
-    """A page of nothing, that ends behind the one unreadable item after `cursor`."""
+    """Return an empty page that ends after the one unreadable item at `cursor`."""
     after = failed.cursor if failed.cursor != cursor else ""
     if not after:
         found = await listing.detours.around(listing.ask, cursor)
@@ -217,7 +217,7 @@ _RULE_NAMES = {kind: name for name, kind in REPLY_RULES.items()}
 
 
 def account_preferences(answer: Json) -> AccountPreferences | None:
-    """What the account chose; None if the answer holds no list of preferences."""
+    """Return the account's preferences; None if the answer holds no list of them."""
     if not isinstance(answer.get("preferences"), list):
         return None
     parts = objects_of(answer, "preferences")
@@ -256,7 +256,7 @@ def _muted_word(item: Json) -> MutedWord | None:
 
 
 def _replies(settings: Json) -> tuple[str, ...] | None:
-    """Who may reply: a rule that is not known lets nobody, beside those whom the others let."""
+    """Return who may reply; None: everybody. A rule that is not known allows nobody."""
     if not isinstance(settings.get("threadgateAllowRules"), list):
         return None
     rules = objects_of(settings, "threadgateAllowRules")[:_MOST_RULES]
@@ -286,7 +286,7 @@ _GONE = frozenset({"app.bsky.feed.defs#notFoundPost", "app.bsky.feed.defs#blocke
 
 
 class Reader:
-    """The questions. Each answers `Err` for what the world did, and raises only for our own bugs."""
+    """The reading calls. Each returns an `Err` for a failure outside the program, and raises only for our own bugs."""
 
     def __init__(self, xrpc: Xrpc, clock: Clock) -> None:
         self._xrpc = xrpc
@@ -307,12 +307,12 @@ class Reader:
         return session.handle if session else ""
 
     async def get_profile(self, actor: str) -> ApiResult[Profile]:
-        """An account's page, by handle or DID."""
+        """Return an account's profile, by handle or DID."""
         answer = await self._xrpc.query("app.bsky.actor.getProfile", actor=actor)
         return _whole(answer, convert.profile, "the profile lacks its DID")
 
     async def get_timeline(self, limit: int = 50, cursor: str | None = None) -> ApiResult[ListPage[FeedItem]]:
-        """What the accounts we follow posted, newest first."""
+        """Return a page of posts by the accounts that we follow, newest first."""
         return await self._page_of(convert.feed_item, "app.bsky.feed.getTimeline", "feed", limit, cursor)
 
     async def get_author_feed(
@@ -320,19 +320,19 @@ class Reader:
         actor: str,
         limit: int = 50,
         cursor: str | None = None,
-        filter: str | None = None,  # noqa: A002 - the service's own word
+        filter: str | None = None,  # noqa: A002 - the service's own name for it
     ) -> ApiResult[ListPage[FeedItem]]:
-        """What an account posted, newest first. `filter` is for example `posts_no_replies`."""
+        """Return a page of posts by an account, newest first. `filter` is for example `posts_no_replies`."""
         method = "app.bsky.feed.getAuthorFeed"
         return await self._page_of(convert.feed_item, method, "feed", limit, cursor, actor=actor, filter=filter)
 
     async def get_followers(self, actor: str, limit: int = 50, cursor: str | None = None) -> ApiResult[ListPage[Actor]]:
-        """Who follows an account."""
+        """Return a page of the followers of an account."""
         method = "app.bsky.graph.getFollowers"
         return await self._page_of(convert.actor, method, "followers", limit, cursor, actor=actor)
 
     async def get_follows(self, actor: str, limit: int = 50, cursor: str | None = None) -> ApiResult[ListPage[Actor]]:
-        """Whom an account follows."""
+        """Return a page of the accounts that an account follows."""
         method = "app.bsky.graph.getFollows"
         return await self._page_of(convert.actor, method, "follows", limit, cursor, actor=actor)
 
@@ -348,16 +348,16 @@ class Reader:
         limit: int = 25,
         cursor: str | None = None,
     ) -> ApiResult[ListPage[FeedItem]]:
-        """Posts that have the words of `query`.
+        """Return posts that contain the words of `query`.
 
         Args:
             query: the words, also `"a phrase"` or `#tag`.
             author: only by this account, a handle or DID; "" for everybody.
-            language: only in this language, as `en`; "" for all.
+            language: only in this language, such as `en`; "" for all.
             since: only from this day or moment on, in ISO-8601; "" for all.
-            sort: the newest first, or those that most people took up.
+            sort: the newest first, or the most popular first.
             limit: how many, at most 100.
-            cursor: of an earlier page.
+            cursor: the cursor of an earlier page.
 
         """
         filters = {"author": author, "lang": language, "since": since}
@@ -368,22 +368,22 @@ class Reader:
 
     @answering
     async def search_actors(self, query: str, limit: int = 25) -> ApiResult[tuple[Profile, ...]]:
-        """Accounts whose names or descriptions have the words of `query`."""
+        """Return accounts whose names or descriptions contain the words of `query`."""
         page = (await self._page("app.bsky.actor.searchActors", "actors", limit, None, q=query)).or_raise()
         return Ok(convert.each(page.items, convert.profile))
 
     async def get_feed(self, uri: str, limit: int = 50, cursor: str | None = None) -> ApiResult[ListPage[FeedItem]]:
-        """What the feed at `uri` shows: the posts that its generator chose, in its order."""
+        """Return a page of the feed at `uri`: the posts that its generator chose, in its order."""
         return await self._page_of(convert.feed_item, "app.bsky.feed.getFeed", "feed", limit, cursor, feed=uri)
 
     async def get_feed_generator(self, uri: str) -> ApiResult[Curated]:
-        """How the feed at `uri` describes itself."""
+        """Return the description of the feed at `uri`."""
         answer = await self._xrpc.query("app.bsky.feed.getFeedGenerator", feed=uri)
         return _whole(answer, _curated_at("view"), "the answer describes no feed")
 
     @answering
     async def get_list(self, uri: str, limit: int = 50) -> ApiResult[Curated]:
-        """The list at `uri` and its first members."""
+        """Return the list at `uri` and its first members."""
         page = (await self._page("app.bsky.graph.getList", "items", limit, None, list=uri)).or_raise()
         described = _whole(Ok(page.rest), _curated_at("list"), "the answer describes no list").or_raise()
         return Ok(replace(described, members=convert.each(page.items, convert.member)))
@@ -391,16 +391,16 @@ class Reader:
     async def get_list_feed(
         self, uri: str, limit: int = 50, cursor: str | None = None
     ) -> ApiResult[ListPage[FeedItem]]:
-        """What the members of the list at `uri` posted, newest first."""
+        """Return a page of posts by the members of the list at `uri`, newest first."""
         return await self._page_of(convert.feed_item, "app.bsky.feed.getListFeed", "feed", limit, cursor, list=uri)
 
     async def get_starter_pack(self, uri: str) -> ApiResult[Curated]:
-        """The starter pack at `uri`: its feeds, its list and some of its accounts."""
+        """Return the starter pack at `uri`: its feeds, its list and some of its accounts."""
         answer = await self._xrpc.query("app.bsky.graph.getStarterPack", starterPack=uri)
         return _whole(answer, _curated_at("starterPack"), "the answer describes no starter pack")
 
     async def get_trends(self, limit: int = 10) -> ApiResult[tuple[Trend, ...]]:
-        """What many talk about now, at most 25 topics."""
+        """Return the topics that many people post about now, at most 25."""
         answer = await self._xrpc.query("app.bsky.unspecced.getTrends", limit=limit)
         return answer if isinstance(answer, Err) else Ok(convert.items_of(answer.data, "trends", convert.trend))
 
@@ -411,7 +411,7 @@ class Reader:
         cursor: str | None = None,
         reasons: Sequence[str] = (),
     ) -> ApiResult[NotificationPage]:
-        """What happened to us, newest first; with `reasons`, only that."""
+        """Return a page of our notifications, newest first; with `reasons`, only those of these kinds."""
         method, wanted = "app.bsky.notification.listNotifications", list(reasons) or None
         raw = (await self._page(method, "notifications", limit, cursor, reasons=wanted)).or_raise()
         found = convert.each(raw.items, convert.notification)
@@ -419,14 +419,14 @@ class Reader:
         return Ok(NotificationPage(found, raw.cursor, convert.text_of(raw.rest, "seenAt") or None, left_out))
 
     async def get_post_thread(self, uri: str, depth: int = 0, parent_height: int = 100) -> ApiResult[ThreadNode]:
-        """A post with `depth` levels of replies and `parent_height` ancestors.
+        """Return a post with `depth` levels of replies and `parent_height` ancestors.
 
-        A post of which the service says that it is gone or blocked is an `Err` of kind `not_found`; an answer without a
-        thread is `transient`, for it says nothing.
+        If the service says that the post is gone or blocked, the `Err` is `not_found`; an answer without a thread
+        proves nothing, so it is `transient`.
         """
         answer = await self._thread(uri, min(max(depth, 0), _MAX_DEPTH), min(max(parent_height, 0), _MAX_PARENTS))
         if isinstance(answer, ServiceErr) and not answer.name and answer.kind in {"not_found", "invalid"}:
-            return replace(answer, kind="transient")  # whoever said so, it was not the network
+            return replace(answer, kind="transient")  # this answer did not come from the network
         if isinstance(answer, Err):
             return answer
         view = convert.object_of(answer.data, "thread")
@@ -437,14 +437,14 @@ class Reader:
         return Err(f"the answer holds no thread: {uri}", kind="transient")
 
     async def get_posts(self, uris: Sequence[str]) -> ApiResult[tuple[Post, ...]]:
-        """Return those of at most 25 posts that can be read now, in no order: what is deleted or blocked is missing."""
+        """Return those of at most 25 posts that can be read now, in no order; deleted or blocked ones are missing."""
         answer = await self._xrpc.query("app.bsky.feed.getPosts", uris=list(uris))
         return answer if isinstance(answer, Err) else Ok(convert.items_of(answer.data, "posts", convert.post))
 
     async def get_reply_refs(self, parent_uri: str, parent_cid: str) -> ApiResult[ReplyRefs]:
-        """Where a reply to a post hangs, as its thread tells.
+        """Return the parent and root for a reply to a post, as its thread says.
 
-        When that fails twice the parent doubles as root: a reply that forks the thread is better than none.
+        If the thread cannot be read in two tries, the parent is also the root: a forked thread is better than no reply.
         """
         if not parent_uri or not parent_cid:
             return Err("a reply needs the uri and the cid of the post it answers", kind="invalid")
@@ -457,7 +457,7 @@ class Reader:
         return Ok(resolve_reply_refs(parent, None if isinstance(thread, Err) else thread.data))
 
     async def get_preferences(self) -> ApiResult[AccountPreferences]:
-        """What our account chose on Bluesky. From then on the labels of its labelers come with what is read."""
+        """Return our account's preferences. From now on reads include the labels of its labelers."""
         answer = await self._xrpc.query("app.bsky.actor.getPreferences")
         read = _whole(answer, account_preferences, "the answer holds no preferences")
         if not isinstance(read, Err):
@@ -465,7 +465,7 @@ class Reader:
         return read
 
     async def get_record(self, uri: str) -> ApiResult[Record | None]:
-        """A raw record; `Ok(None)` only when the service says that it is not there."""
+        """Return a raw record; `Ok(None)` only if the service says that it does not exist."""
         if not (at := parse_at_uri(uri)):
             return Err(f"not the address of a record: {uri}", kind="invalid")
         method = "com.atproto.repo.getRecord"
@@ -481,7 +481,7 @@ class Reader:
         limit: int = 100,
         cursor: str | None = None,
     ) -> ApiResult[ListPage[Record]]:
-        """Our own records of one kind, newest first."""
+        """Return a page of our own records of one collection, newest first."""
         if not self.did:
             return Err("listing our own records: not logged in", kind="auth")
         method = "com.atproto.repo.listRecords"
@@ -491,7 +491,7 @@ class Reader:
 
     @answering
     async def resolve_handle(self, handle: str, *, fresh: bool = False) -> ApiResult[str]:
-        """Return the DID of a handle; it is remembered for a day, and looked up again with `fresh`."""
+        """Return the DID of a handle; it is cached for a day, and looked up again with `fresh`."""
         if not fresh and (known := self._dids.get(handle.lower())):
             return Ok(known)
         answer = (await self._xrpc.query("com.atproto.identity.resolveHandle", handle=handle)).or_raise()
@@ -504,7 +504,7 @@ class Reader:
         self._dids[handle.lower()] = did
 
     async def _thread(self, uri: str, depth: int, parents: int) -> ApiResult[Json]:
-        """A thread, or as much of it as can be read: without its replies, then the post alone."""
+        """Return a thread, or as much of it as can be read: without its replies, then the post alone."""
         answer: ApiResult[Json] = Ok({})
         for below, above in dict.fromkeys([(depth, parents), (0, min(parents, _FEW_PARENTS)), (0, 0)]):
             answer = await self._xrpc.query("app.bsky.feed.getPostThread", uri=uri, depth=below, parentHeight=above)
@@ -536,22 +536,22 @@ class Reader:
         return await read_page(PagedListing(ask, key, detours), min(max(limit, 1), _MAX_LIMIT), cursor)
 
     def rate_limit_status(self) -> RateLimitStatus:
-        """The request budget as the last answer told it."""
+        """Return the request budget according to the last answer."""
         return self._xrpc.budget.status
 
     def burst(self, *, sets_pace: bool = True) -> AbstractAsyncContextManager[None]:
-        """`async with atproto.burst():` calls inside follow each other at once, and nothing comes between.
+        """Send the requests of all calls inside `async with` one after the other, with no other request in between.
 
-        Without `sets_pace`, the next request after it leaves at once too.
+        Without `sets_pace`, the next request after the burst does not wait for the spacing either.
         """
         return self._xrpc.burst(sets_pace=sets_pace)
 
     def back_off(self) -> BackOff | None:
-        """How long and why nothing is sent; None while requests may leave."""
+        """Return for how long and why nothing is sent; None while requests may leave."""
         return self._xrpc.budget.back_off()
 
     def server_time_skew(self) -> float | None:
-        """Seconds that our clock is ahead of the service's, by its last answer; None before the first."""
+        """Return how many seconds our clock is ahead of the service's, by its last answer; None before the first."""
         return self._xrpc.budget.skew_s
 
 
@@ -569,7 +569,7 @@ def _curated_at(key: str) -> Callable[[Json], Curated | None]:
 def resolve_reply_refs(parent: StrongRef, thread: ThreadNode | None) -> ReplyRefs:
     """Return the refs of a reply to `parent`, given the thread it was found in.
 
-    The root is the one that the parent itself names; without that, or without a thread, the parent doubles as root.
+    The root is the one that the parent itself names; without one, or without a thread, the parent is also the root.
     """
     named = thread.post.reply if thread else None
     return ReplyRefs(parent, named.root if named else parent)

@@ -1,4 +1,4 @@
-"""What we write, as the wire has it: pure functions from values to records. The same input makes the same record."""
+"""Builds the records that we write: pure functions from values to records. The same input makes the same record."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ REPLY_RULES: Mapping[str, str] = {
     "followers": f"{THREADGATE}#followerRule",
     "following": f"{THREADGATE}#followingRule",
 }
-"""Who may reply in a thread: our names for the rules, and the network's."""
+"""Rules about who may reply in a thread: our names for them, and the network's."""
 
 _LIST_RULE = f"{THREADGATE}#listRule"
 
 WireRecord = dict[str, Any]
 
 _CURATED_PATHS = {"feed": GENERATOR, "lists": LIST, "starter-pack": STARTER_PACK, "start": STARTER_PACK}
-# NOTE(self): a feed or list stands under its maker's profile, a starter pack under a path of its own.
+# NOTE(self): a feed or list has a path under its maker's profile, a starter pack has its own path.
 _CURATED_URL = re.compile(
     r"(?:(?:https?://)?(?:www\.)?bsky\.app)?/"
     r"(?:profile/([^/\s]+)/(feed|lists)|(starter-pack|start)/([^/\s]+))/([^/?#\s]+)/?"
@@ -61,13 +61,13 @@ class AtUri(NamedTuple):
 
 
 def parse_at_uri(uri: str) -> AtUri | None:
-    """The parts of the address of a record; None if it is none."""
+    """Return the parts of the uri of a record; None if it is not one."""
     match = _AT_URI.fullmatch(uri)
     return AtUri(*match.groups()) if match else None
 
 
 def parse_curated(address: str) -> AtUri | None:
-    """The feed, list or starter pack at an `at://` address or a link of bsky.app; None if it is none of these."""
+    """Return the feed, list or starter pack that an `at://` uri or a link of bsky.app names; None for anything else."""
     if match := _CURATED_URL.fullmatch(address):
         owner, kind, pack, pack_owner, rkey = match.groups()
         return AtUri(owner or pack_owner, _CURATED_PATHS[kind or pack], rkey)
@@ -76,13 +76,13 @@ def parse_curated(address: str) -> AtUri | None:
 
 
 def web_url(uri: str) -> str:
-    """Where people read a post of the record `uri`; "" if it is none."""
+    """Return the bsky.app URL of the post with this uri; "" if it is not a post."""
     post = parse_at_uri(uri)
     return f"https://bsky.app/profile/{post.repo}/post/{post.rkey}" if post and post.collection == POST else ""
 
 
 def post_problem(text: str, images: Sequence[PostImage]) -> str | None:
-    """Why the network would refuse this post, in words that tell by how much; None if it would not."""
+    """Return why the network would refuse this post, with the amount over the limit; None if it would not."""
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
@@ -109,7 +109,7 @@ def post_record(
     quote: StrongRef | None = None,
     card: Card | None = None,
 ) -> WireRecord:
-    """A post. `did_map` resolves the handles that the text mentions; a card gives way to images and to a quote."""
+    """Return the record of a post. `did_map` resolves the handles in the text; images or a quote replace the card."""
     record: WireRecord = {"$type": POST, "text": text, "createdAt": iso(created_at)}
     if languages:
         record["langs"] = list(languages[:MAX_POST_LANGS])
@@ -123,32 +123,32 @@ def post_record(
 
 
 def subject_record(collection: str, subject: StrongRef, created_at: datetime) -> WireRecord:
-    """A like or a repost."""
+    """Return the record of a like or a repost."""
     return {"$type": collection, "subject": _ref(subject), "createdAt": iso(created_at)}
 
 
 def follow_record(did: str, created_at: datetime) -> WireRecord:
-    """A follow."""
+    """Return the record of a follow."""
     return {"$type": FOLLOW, "subject": did, "createdAt": iso(created_at)}
 
 
 def threadgate_record(post_uri: str, replies: Sequence[str], created_at: datetime) -> WireRecord:
-    """Who may reply in the thread that begins with a post: those whom `REPLY_RULES` with these names mean.
+    """Return the record of who may reply in the thread that begins with a post: the rules of `REPLY_RULES` by name.
 
-    An `at://` uri among the names is that of a list, and means those on it.
+    An `at://` uri among the names is a list and allows its members.
     """
     allow = [_list_rule(name) if name.startswith("at://") else {"$type": REPLY_RULES[name]} for name in replies]
     return {"$type": THREADGATE, "post": post_uri, "allow": allow, "createdAt": iso(created_at)}
 
 
 def postgate_record(post_uri: str, created_at: datetime) -> WireRecord:
-    """That nobody may quote a post."""
+    """Return the record that forbids quotes of a post."""
     rules = [{"$type": f"{POSTGATE}#disableRule"}]
     return {"$type": POSTGATE, "post": post_uri, "embeddingRules": rules, "createdAt": iso(created_at)}
 
 
 def replies_allowed_by(gate: WireRecord) -> tuple[str, ...] | None:
-    """The names of the rules of a thread; None if everybody may reply. A rule of another kind has its own name."""
+    """Return the names of the rules of a thread; None if everybody may reply. Unknown rules keep their wire names."""
     allow = gate.get("allow")
     if not isinstance(allow, list):
         return None

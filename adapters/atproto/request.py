@@ -1,8 +1,8 @@
-"""Sends every request to Bluesky but login and refresh, one at a time, and says what a refusal means.
+"""Sends every request to Bluesky except login and refresh, one at a time, and interprets its errors.
 
-For each request: the budget, the spacing, for a write the reason that may block it, then the sending under a deadline.
-After that, at most once each, a renewed session if the token was refused, and the wait that the service asked for. A
-refused request was not performed, so sending it again is safe for writes too.
+Each request passes the budget, the spacing and, for a write, the check whether writes are blocked; then it is sent
+under a deadline. After that, at most once each, come a renewed session if the token was refused, and the wait that the
+service asked for. A refused request was not performed, so sending it again is safe for writes too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from common.result import Err, ErrKind
 
 SERVICE = "Bluesky"
 _TOKEN_REFUSED = {"ExpiredToken", "InvalidToken"}
-# NOTE(self): what an app password may not do it says with the name of a bad token; a new token may do no more.
+# NOTE(self): if an app password may not do something, Bluesky calls the token bad; a new token may do no more.
 _NOT_ALLOWED = ("bad token scope", "bad token method")
 _BY_NAME: dict[str, ErrKind] = {
     "AccountTakedown": "fatal",
@@ -53,19 +53,19 @@ _MAX_MESSAGE_CHARS = 300
 
 
 class UnreadableAnswer(ValueError):
-    """An answer that is no JSON; `cursor` of the next page, as far as it could be found."""
+    """An answer that is not JSON; `cursor` is that of the next page, "" if it could not be found."""
 
     def __init__(self, cursor: str) -> None:
         super().__init__("the answer is no JSON")
         self.cursor = cursor
 
 
-# What a call raises for what the world did: the SDK, its HTTP client, its JSON parser, and our own gate.
+# What a call raises for a failure outside the program: from the SDK, its HTTP client, its JSON parser, and our gate.
 CALL_ERRORS: tuple[type[Exception], ...] = (AtProtocolError, httpx.HTTPError, ValueError, Failure)
 
 
 def token_refused(error: RequestErrorBase) -> bool:
-    """Whether a new access token may help: 401, or the 400 by which Bluesky says that a token has expired.
+    """Return whether a new access token may help: 401, or the 400 by which Bluesky says that a token has expired.
 
     A server also answers 401 for an account that was taken down or deactivated; the renewal tells where it lives now.
     """
@@ -76,17 +76,17 @@ def token_refused(error: RequestErrorBase) -> bool:
 
 
 def response_headers(error: RequestErrorBase) -> Mapping[str, str]:
-    """The headers of a refused request, names in lower case; empty when no answer came."""
+    """Return the headers of a refused request, names in lower case; empty if no answer came."""
     headers: Mapping[str, str] = error.response.headers if error.response else {}
     return headers
 
 
 def to_err(error: Exception, *, what: str, write: bool, now: datetime) -> Err:
-    """Map one of `CALL_ERRORS`.
+    """Return the `Err` for one of `CALL_ERRORS`.
 
     Args:
         error: what was raised.
-        what: the method that was called, for messages where the service gave none.
+        what: the method that was called, for messages if the service gave none.
         write: whether the call changes something public.
         now: to turn a `retry-after` date into seconds.
 
@@ -109,7 +109,7 @@ def _answered(error: RequestErrorBase, *, what: str, write: bool, now: datetime)
     if kind == "invalid" and any(phrase in message.lower() for phrase in _NOT_THERE):
         kind = "not_found"
     if kind == "not_found" and _is_page(error):
-        kind = unanswered(write=write)  # so speaks a proxy whose server is down
+        kind = unanswered(write=write)  # the answer of a proxy whose server is down
     told = f"the app password does not allow {what}" if _is_not_allowed(message) else message or name
     refusal = NotAllowedErr if _is_not_allowed(message) else ServiceErr
     return refusal(
@@ -130,13 +130,13 @@ def _status(error: RequestErrorBase) -> int:
 
 
 def _is_page(error: RequestErrorBase) -> bool:
-    """Whether the body is no JSON."""
+    """Return whether the body is not JSON."""
     content: Any = error.response.content if error.response else None
     return content is None or isinstance(content, bytes)
 
 
 def _body(error: RequestErrorBase) -> tuple[str, str]:
-    """The error name and message of the JSON body; empty where the body is something else, HTML for example."""
+    """Return the error name and message of the JSON body; empty if the body is something else, such as HTML."""
     if _is_page(error):
         return "", ""
     content: Any = error.response.content if error.response else None
@@ -153,15 +153,15 @@ logger = logging.getLogger(__name__)
 _WRITES = ("/com.atproto.repo.", "/chat.bsky.convo.sendMessage")
 _DIRECT_MESSAGES = "/chat.bsky."
 NOT_PUBLIC = "x-not-public"
-"""A header that only says here that a write is not held back; it does not leave."""
-# NOTE(self): a thread is nested by itself: a reply costs two levels, an ancestor one. The SDK's parser bears 200.
+"""A header that exempts a write from being blocked; it is removed before the request is sent."""
+# NOTE(self): threads are nested JSON: a reply costs two levels, an ancestor one. The SDK's parser accepts 200.
 _THREAD = "/app.bsky.feed.getPostThread"
 _MOST_NESTING_OF_THREADS = 190
 _PARSED_HERE_BYTES = 256 * 1024
 
 
 class Renewal(Protocol):
-    """Who holds the session."""
+    """Holds the session and renews it."""
 
     @property
     def access_jwt(self) -> str:
@@ -169,14 +169,14 @@ class Renewal(Protocol):
         ...
 
     async def renew(self, refused: str) -> Err | None:
-        """Replace the token that was refused; an `Err` if that cannot be done."""
+        """Replace the token that was refused; return an `Err` if that is not possible."""
         ...
 
 
 class TimedRequest(AsyncRequest):
-    """A request under a deadline as a whole, not only per read. Login and refresh use it as it is.
+    """A request under one deadline as a whole, not only per read. Login and refresh use it directly.
 
-    A redirect is an error: where the service lives is said by the owner and by the did document, not by an answer.
+    A redirect is an error: the owner and the did document say where the service is, not an answer.
     """
 
     def __init__(self, *, read_timeout_s: float, **httpx_options: object) -> None:
@@ -202,7 +202,7 @@ class TimedRequest(AsyncRequest):
 
 
 class SpacedRequest(TimedRequest):
-    """A request that waits its turn. The access token is read anew each time it is sent."""
+    """A request that waits for its permit. The access token is read again for each attempt."""
 
     def __init__(
         self,
@@ -232,7 +232,7 @@ class SpacedRequest(TimedRequest):
             except RequestErrorBase as error:
                 if token and token_refused(error):
                     if renewed:
-                        logger.error("Bluesky refuses the new token too: %s", error)  # noqa: TRY400 - one line says it all
+                        logger.error("Bluesky refuses the new token too: %s", error)  # noqa: TRY400 - one line says all
                         raise
                     renewed = True
                     if failed := await self._session.renew(token):
@@ -262,9 +262,9 @@ class SpacedRequest(TimedRequest):
         return response
 
     def _pause_for(self, error: RequestErrorBase, url: str) -> float | None:
-        """Seconds to wait before the one repeat; None if waiting is not the cure, or too long.
+        """Return the seconds to wait before the one repeat; None if waiting does not help, or takes too long.
 
-        Direct messages have limits of their own, which may last for hours: they must not hold back anything else.
+        Direct messages have their own limits, which may last for hours: they must not hold back anything else.
         """
         status = error.response.status_code if error.response else None
         too_fast = status == httpx.codes.TOO_MANY_REQUESTS
@@ -281,7 +281,7 @@ class SpacedRequest(TimedRequest):
 
 
 async def _read(answer: httpx.Response, url: str) -> Response:
-    """The answer with its JSON read, large ones in a thread. Raises `Unreadable`."""
+    """Return the answer with its JSON parsed, in a thread if it is large. Raises `UnreadableAnswer`."""
     content: object = answer.content
     if "application/json" in answer.headers.get("content-type", "").lower():
         most = _MOST_NESTING_OF_THREADS if url.endswith(_THREAD) else MOST_NESTING

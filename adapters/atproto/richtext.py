@@ -1,4 +1,4 @@
-"""What in a text is a link, a mention or a tag, and where: pure rules, with offsets as the wire wants them."""
+"""Finds links, mentions and tags in a text: pure rules, with offsets as the wire needs them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _BRACKETS += r"\uff01\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f\uff3b\uff3d\uff5
 _OPENS = rf"(?<![^\s({_BRACKETS}{UNSPACED}])"
 _CLOSES = rf"(?=\Z|[\s).,!?;:\-{_BRACKETS}])"
 _HANDLE_CLOSES = rf"(?![^\W{UNSPACED}]|[.-][A-Za-z0-9])"
-# NOTE(self): where a writer ends a link: at a quote, a bracket or a full stop of any script, or before the next link;
-# and where a script without spaces goes on after a Latin letter, a figure or the host. Where it begins a
-# part of an address it belongs there, Hiragana right after the host apart.
+# NOTE(self): a link ends at a quote, a bracket or a full stop of any script, before the next link, and where a
+# script without spaces follows a Latin letter, a digit or the host. At the beginning of a part of a URL
+# such a script belongs to it, except Hiragana right after the host.
 _ENDS = rf"\s<>\"\]{{}}|`\u200b-\u200f\u2060\ufeff{_BRACKETS}"
 _BEGUN = rf"(?:(?<=[/=_#&?+:(-])|(?<=[{UNSPACED}]))[{UNSPACED}]"
 _NOT_NEXT = r"(?![,;]+https?://)"
@@ -57,7 +57,7 @@ _TAG_MAX_BYTES = 640
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Something found in a text. `start` and `end` count code points; `value` is what the facet says."""
+    """A match in a text. `start` and `end` count code points; `value` is what the facet says."""
 
     value: str
     start: int
@@ -65,20 +65,20 @@ class Span:
 
 
 def detect_urls(text: str) -> list[Span]:
-    """Links, in order. `value` is the whole URL; a bare project link gets `https://` while its span stays bare."""
+    """Return the links, in order. `value` is the whole URL; a bare project link gets `https://` in `value` only."""
     spans = [span for match in _URL.finditer(text) if (span := _link(match, ""))]
     bare = [span for match in _BARE_URL.finditer(text) if (span := _link(match, "https://"))]
     return _apart(spans, bare)
 
 
 def only_link(text: str) -> str:
-    """The one link that a text holds; "" if there are none or several, or if it leads to a post on Bluesky."""
+    """Return the one link in a text; "" if there are none or several, or if it leads to a post on Bluesky."""
     urls = [span.value for span in detect_urls(text)]
     return urls[0] if len(urls) == 1 and parse_bsky_post_url(urls[0]) is None else ""
 
 
 def detect_mentions(text: str) -> list[Span]:
-    """Handles after `@`. `value` is the handle in lower case, without `@`; the span has it."""
+    """Return handles after `@`. `value` is the handle in lower case, without `@`; the span includes the `@`."""
     return [Span(match[1].lower(), match.start(), match.end()) for match in _MENTION.finditer(text)]
 
 
@@ -88,27 +88,27 @@ def is_mention(text: str) -> bool:
 
 
 def detect_cashtags(text: str) -> list[Span]:
-    """`$ABC`: one to six capitals. `value` is without `$`."""
+    """Return cashtags such as `$ABC`: one to six capitals. `value` is without `$`."""
     return [Span(match[1], match.start(), match.end()) for match in _CASHTAG.finditer(text)]
 
 
 def detect_hashtags(text: str) -> list[Span]:
-    """`#tag` in any script, as long as the network takes it. `value` is without `#`."""
+    """Return hashtags in any script that are short enough for the network. `value` is without `#`."""
     return [Span(match[1], match.start(), match.end()) for match in _HASHTAG.finditer(text) if _tag_fits(match[1])]
 
 
 def parse_bsky_post_url(url: str) -> tuple[str, str] | None:
-    """The handle or DID, and the record key, of a link to a post on the Bluesky site; None for any other link."""
+    """Return the handle or DID, and the record key, of a link to a post on bsky.app; None for any other link."""
     match = _POST_URL.fullmatch(url)
     return (match[1], match[2]) if match else None
 
 
 def build_facets(text: str, did_map: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The facets of a text, as the wire has them, ordered and never overlapping.
+    """Return the facets of a text in wire form, in order and without overlaps.
 
     Args:
         text: the text of the post.
-        did_map: handle in lower case to DID; mentions of handles that are not in it get no facet.
+        did_map: handle in lower case to DID; mentions of other handles get no facet.
 
     """
     links = detect_urls(text)
@@ -139,14 +139,14 @@ def _link(match: regex.Match[str], scheme: str) -> Span | None:
 
 
 def _without_emphasis(match: regex.Match[str]) -> str:
-    """Without the signs behind it that stand before it, too: `**https://example.org**`."""
+    """Return the URL without trailing emphasis marks that also come before it: `**https://example.org**`."""
     before = match.string[match.start() - 1 : match.start()]
     url = match[0].rstrip(_TRAILING) if before and before in _EMPHASIS else match[0]
     return url.rstrip(before) if before and before in _EMPHASIS else url
 
 
 def _without_trailing(url: str) -> str:
-    """Without the punctuation that belongs to the sentence, a closing bracket only if none opened it."""
+    """Return the URL without the punctuation of the sentence, and without a closing bracket that was not opened."""
     end, unopened = len(url), url.count(")") - url.count("(")
     while end and (url[end - 1] in _TRAILING or (url[end - 1] == ")" and unopened > 0)):
         end -= 1
@@ -155,11 +155,11 @@ def _without_trailing(url: str) -> str:
 
 
 def _apart(*kinds: list[Span]) -> list[Span]:
-    """What was found, in order; where two overlap, the one of the earlier kind."""
+    """Return all spans in order; of two that overlap, only the one of the earlier kind."""
     kept: list[Span] = []
     for span in chain(*kinds):
         place = bisect(kept, span.start, key=lambda one: one.start)
-        # NOTE(self): what is kept lies apart and in order, so only its neighbours can overlap it.
+        # NOTE(self): kept spans are in order and do not overlap, so only the neighbours of this one can overlap it.
         if all(other.end <= span.start or span.end <= other.start for other in kept[max(0, place - 1) : place + 1]):
             kept.insert(place, span)
     return kept

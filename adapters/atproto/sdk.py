@@ -1,8 +1,8 @@
-"""What we use of the AT Protocol SDK, by name; nothing else imports it.
+"""The names of the AT Protocol SDK that are used here; nothing else imports it.
 
-We call methods of the network by their names, and keep our session ourselves. So the SDK's whole client, with its
-cryptography, and its two modules with a class for each method, 15,000 lines each, stay unloaded until somebody asks for
-one of their names: they are most of what importing the SDK costs. It ships no types: its values are `Any` here.
+Methods of the network are called by name, and the session is kept here. So the SDK's whole client, with its
+cryptography, and its two modules with a class for each method, 15,000 lines each, are not loaded until somebody uses
+one of their names: they are most of the cost of importing the SDK. It ships no types: its values are `Any` here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import ModuleType
 
 
 class _Deferred(ModuleType):
-    """A module that is imported at the first use of a name in it; those inside a package come without the package."""
+    """A module that is imported when a name in it is first used; a submodule of it is imported without it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -25,7 +25,7 @@ class _Deferred(ModuleType):
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
-        # NOTE(self): who took this one in its place holds it still, and asks it for more names later.
+        # NOTE(self): an importer that got this module keeps it, and asks it for more names later.
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
         return getattr(importlib.import_module(self.__name__), name)

@@ -1,7 +1,7 @@
-"""The session: its tokens, how long they last, and the file (0600) that lets the next process go on with them.
+"""The session: its tokens, their expiry, and the file (0600) that lets the next process continue with them.
 
-After a crash the file holds the last session stored and the times of the last day's logins, so that a program that
-keeps dying cannot log in without end. A file that cannot be read is set aside and costs one login.
+After a crash the file holds the last stored session and the times of the last day's logins, so that a program that
+keeps crashing cannot log in without end. A file that cannot be read is set aside and costs one login.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PRIVATE = 0o600
 
 @dataclass(frozen=True, slots=True)
 class AtprotoSession:
-    """Who we are and by which tokens. `pds` is the base URL of the server that holds our data."""
+    """Our identity and its tokens. `pds` is the base URL of the server that holds our data."""
 
     did: str
     handle: str
@@ -42,14 +42,14 @@ _SESSION: TypeAdapter[AtprotoSession | None] = TypeAdapter(AtprotoSession | None
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """What the file says: a session, if it was for this account, and epoch seconds of the last day's logins."""
+    """The contents of the file: a session, if it was for this account, and epoch seconds of the last day's logins."""
 
     session: AtprotoSession | None = None
     logins: tuple[float, ...] = ()
 
 
 def is_token_expired(jwt: str | None, now: datetime, margin_s: float = SESSION_EXPIRY_MARGIN_S) -> bool:
-    """Whether a token ends within `margin_s` seconds of `now`. One that is missing or unreadable counts as expired."""
+    """Return whether a token ends within `margin_s` seconds of `now`. A missing or unreadable one counts as expired."""
     try:
         payload = (jwt or "").split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -59,19 +59,19 @@ def is_token_expired(jwt: str | None, now: datetime, margin_s: float = SESSION_E
 
 
 def session_from_answer(answer: Json, default_pds: str) -> AtprotoSession | None:
-    """The session that createSession or refreshSession returned; None if a part is missing."""
+    """Return the session from an answer of createSession or refreshSession; None if a part is missing."""
     did, handle = text_of(answer, "did"), text_of(answer, "handle")
     access, refresh = text_of(answer, "accessJwt"), text_of(answer, "refreshJwt")
     if not (did and access and refresh):
         return None
     pds = _pds_endpoint(object_of(answer, "didDoc"))
     if pds.startswith("http://") and not default_pds.startswith("http://"):
-        pds = ""  # tokens that came by https do not leave without it
+        pds = ""  # tokens that came over https are never sent without it
     return AtprotoSession(did, handle, access, refresh, pds or default_pds)
 
 
 def why_unusable(answer: Json, service_url: str) -> str:
-    """Why the account of a session can do nothing at this service, and where it lives now; "" if it is in use."""
+    """Return why the account cannot be used at this service, and where it lives now; "" if it can."""
     if answer.get("active") is not False:
         return ""
     named = _pds_endpoint(object_of(answer, "didDoc"))
@@ -80,13 +80,13 @@ def why_unusable(answer: Json, service_url: str) -> str:
 
 
 def login_wait_s(logins: tuple[float, ...], now: datetime) -> float:
-    """Seconds until another login is allowed; 0 if it is."""
+    """Return the seconds until another login is allowed; 0 if it is allowed now."""
     recent = recent_logins(logins, now)
     return recent[-LOGINS_PER_DAY] + _DAY_S - now.timestamp() if len(recent) >= LOGINS_PER_DAY else 0.0
 
 
 def recent_logins(logins: tuple[float, ...], now: datetime) -> tuple[float, ...]:
-    """The logins of the last 24 hours, oldest first."""
+    """Return the logins of the last 24 hours, oldest first."""
     return tuple(sorted(login for login in logins if now.timestamp() - _DAY_S < login))
 
 
@@ -104,9 +104,9 @@ class SessionFile:
         self._owner = {"service": service_url, "identifier": identifier}
 
     def load(self) -> StoredSession:
-        """What is stored for this account; nothing if the file is absent or another account's.
+        """Return what is stored for this account; nothing if the file is absent or another account's.
 
-        One that cannot be read is set aside.
+        A file that cannot be read is set aside.
         """
         if self._path is None:
             return StoredSession()
@@ -123,7 +123,7 @@ class SessionFile:
         return stored if owner == self._owner else StoredSession()
 
     def save(self, stored: StoredSession) -> None:
-        """Write it, readable by this user only. Raises `StorageError`."""
+        """Write the file, readable by this user only. Raises `StorageError`."""
         if self._path is None:
             return
         data = {

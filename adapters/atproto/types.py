@@ -1,4 +1,4 @@
-"""Values that cross the Bluesky adapter: what the network says, without the SDK's own models."""
+"""Values of the Bluesky adapter, without the SDK's own models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Generic, Literal, TypeVar
 from common.result import Err
 
 Barrier = Literal["", "muted", "blocked", "blocks us"]
-"""What stands between us and an account, by what our own account chose on Bluesky, or by what the other one did."""
+"""The barrier between us and an account: our own mute or block on Bluesky, or the other account's block."""
 
 
 T = TypeVar("T")
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PostLabel:
-    """What `source` (a did) calls a post or an account: a label, for example `porn`."""
+    """A label that `source` (a did) put on a post or an account, for example `porn`."""
 
     name: str
     source: str
@@ -24,7 +24,7 @@ class PostLabel:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """An account as it appears beside its posts; `is_bot` if it says so of itself, `is_followed` if we follow it."""
+    """An account as shown beside its posts; `is_bot` if it labels itself so, `is_followed` if we follow it."""
 
     did: str
     handle: str
@@ -37,14 +37,14 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """An account's own page.
+    """An account's profile.
 
     Attributes:
-        created_at: when the account was made, ISO-8601; "" if that is not told.
+        created_at: when the account was created, ISO-8601; "" if not known.
         is_followed: whether we follow it.
         follows_us: whether it follows us.
-        allows_subscriptions: who may be told of its new posts: "followers", "mutuals" or "none".
-        is_subscribed: whether we are told of its new posts.
+        allows_subscriptions: who may subscribe to its new posts: "followers", "mutuals" or "none".
+        is_subscribed: whether we subscribe to its new posts.
         barrier: whether we muted or blocked it, or it blocks us.
 
     """
@@ -65,14 +65,14 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Curated:
-    """A feed, a list of accounts or a starter pack, as its maker describes it.
+    """A feed, a list of accounts or a starter pack, as its creator describes it.
 
     Attributes:
-        uri: its `at://` address.
+        uri: its `at://` uri.
         name: its title.
-        creator: whose it is.
-        description: the maker's words.
-        members: the accounts in it that the answer shows; of a feed none.
+        creator: the account that made it.
+        description: the creator's words.
+        members: the members that the answer includes; none for a feed.
         list_uri: the list behind a starter pack; "" for anything else.
         feeds: the feeds of a starter pack.
 
@@ -89,7 +89,7 @@ class Curated:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """What many talk about now. `link` leads to its posts, `started_at` is ISO-8601."""
+    """A topic that many post about now. `link` leads to its posts, `started_at` is ISO-8601."""
 
     name: str
     link: str
@@ -108,7 +108,7 @@ class StrongRef:
 
 @dataclass(frozen=True, slots=True)
 class ReplyRefs:
-    """Where a reply hangs: the post it answers and the root of the thread."""
+    """The references of a reply: the post it answers and the root of the thread."""
 
     parent: StrongRef
     root: StrongRef
@@ -120,10 +120,10 @@ class Picture:
 
     Attributes:
         alt: what it shows, in its author's words; "" if they gave none.
-        url: where it is shown in full size; "" where only the record is known.
-        cid: names the bytes as its author uploaded them, among the files of the author's account; "" if not known.
-        mime: of those bytes, as their author says; "" if not known.
-        size: how many they are; 0 if not known.
+        url: the URL of its full size; "" if only the record is known.
+        cid: the content hash of the file that its author uploaded, in the author's repo; "" if not known.
+        mime: the media type of that file, as its author says; "" if not known.
+        size: its size in bytes; 0 if not known.
 
     """
 
@@ -136,7 +136,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A page that a post links to, or a feed or list that it quotes, as it is shown under the post."""
+    """A page that a post links to, or a feed or list that it quotes, as shown under the post."""
 
     uri: str
     title: str
@@ -148,11 +148,11 @@ class Post:
     """A post.
 
     `created_at` and `indexed_at` are ISO-8601; `links` holds facet and embed URLs in full. `embed_digest` is the
-    SHA-256 of what is attached, in hex: equal only where the same is attached in the same way, "" where nothing is.
-    `quoted_uri` is the record that it quotes, "" where it quotes none, and `quoted` that record where it is a post that
-    is there to be read; what that one quotes is left out. `card` is the page shown under it, and `video_alt` says what
-    its video shows. `tags` are its hashtags, without the sign, and `labels` what it and its author are called.
-    `is_closed_to_us`: whoever began its thread does not let us reply in it, so that nobody would be shown our reply.
+    SHA-256 in hex of what is attached: equal only if the same is attached in the same way, "" if nothing is.
+    `quoted_uri` is the record that it quotes, "" if none, and `quoted` that record if it is a readable post, without
+    what that one quotes. `card` is the page shown under it, and `video_alt` describes its video. `tags` are its
+    hashtags, without the sign, and `labels` the labels on it and its author. `is_closed_to_us`: whoever began its
+    thread does not let us reply in it, so nobody would be shown our reply.
     """
 
     uri: str
@@ -187,13 +187,13 @@ class Post:
 
     @property
     def quoted_did(self) -> str:
-        """The account whose record it quotes, as `quoted_uri` names it; "" where it quotes none."""
+        """The account whose record it quotes, as `quoted_uri` names it; "" if it quotes none."""
         return self.quoted_uri.removeprefix("at://").partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class FeedItem:
-    """One line of a feed; `reposted_by` is set when it is there only as a repost."""
+    """One item of a feed; `reposted_by` is set if it is there only as a repost."""
 
     post: Post
     reposted_by: Actor | None = None
@@ -201,9 +201,9 @@ class FeedItem:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Something that happened to us. `kind` is `reason` on the wire: like, repost, follow, mention, reply or quote.
+    """A notification. `kind` is `reason` on the wire: like, repost, follow, mention, reply or quote.
 
-    Or subscribed-post: an account posted to whose posts we subscribed. The network may send other kinds at any time.
+    Or subscribed-post: a new post of an account whose posts we subscribed to. The network may add kinds at any time.
     `mentions` are the accounts that its author's program marked in the text where a reader sees an @handle: the words
     and the DID of each.
     """
@@ -231,13 +231,13 @@ class Notification:
         return self.reply.root if self.reply else self.ref
 
     def addresses(self, did: str) -> bool:
-        """Return whether a reader sees why the account `did` is told: a mention must stand where it can be read."""
+        """Return whether a reader sees why the account `did` is notified: a mention must be visible in the text."""
         return self.kind != "mention" or any(did == named for _, named in self.mentions)
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadNode:
-    """A post in its thread. Posts that are gone or blocked are simply not there."""
+    """A post in its thread. Posts that are gone or blocked are left out."""
 
     post: Post
     parent: ThreadNode | None = None
@@ -246,7 +246,7 @@ class ThreadNode:
 
 @dataclass(frozen=True, slots=True)
 class ListPage(Generic[T]):
-    """One page of a list, with the cursor of the next."""
+    """One page of a list, with the cursor of the next page."""
 
     items: tuple[T, ...]
     cursor: str | None = None
@@ -254,7 +254,7 @@ class ListPage(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class NotificationPage:
-    """One page of notifications, newest first; `unreadable` items of it were passed over."""
+    """One page of notifications, newest first; `unreadable` of them were skipped."""
 
     notifications: tuple[Notification, ...]
     cursor: str | None = None
@@ -283,7 +283,7 @@ class PostImage:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A raw record: its address, its content hash, and its fields as the wire has them."""
+    """A raw record: its uri, its content hash, and its fields as the wire has them."""
 
     uri: str
     cid: str
@@ -291,7 +291,7 @@ class Record:
 
 
 ConversationStatus = Literal["request", "accepted"]
-"""Whether we take part in a conversation, or somebody only asks us to."""
+"""Our part in a conversation: we take part, or somebody only requested it."""
 
 MessageEventKind = Literal["began", "accepted", "left", "message", "deleted", "read", "other"]
 
@@ -301,14 +301,14 @@ class DirectMessage:
     """A message of a conversation.
 
     Attributes:
-        id: within its conversation.
+        id: unique within its conversation.
         rev: grows from message to message of a conversation; compared as text.
         sender_did: who wrote it.
         sent_at: ISO-8601, by the service's clock.
-        text: "" of a deleted one.
+        text: "" if deleted.
         links: the URLs in it, in full.
         reply_to: the id of the message that it answers; "" if none.
-        is_deleted: nothing but sender and time is left of it.
+        is_deleted: whether only sender and time are left of it.
 
     """
 
@@ -324,7 +324,7 @@ class DirectMessage:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation of ours; of a group, `members` are only some. `rev` grows with each change of it."""
+    """A conversation of ours; for a group, `members` are only some. `rev` grows with each change."""
 
     id: str
     rev: str
@@ -337,7 +337,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class MessagePage:
-    """One page of messages, newest first, with the cursor of the next older; `unreadable` ones were passed over."""
+    """One page of messages, newest first, with the cursor of the next older page; `unreadable` of them were skipped."""
 
     messages: tuple[DirectMessage, ...]
     cursor: str | None = None
@@ -346,7 +346,7 @@ class MessagePage:
 
 @dataclass(frozen=True, slots=True)
 class MessagesSince:
-    """What came since a message, oldest first; not `complete` if there is more between it and the first of these."""
+    """The messages after a given one, oldest first; not `complete` if some before the first of these are missing."""
 
     messages: tuple[DirectMessage, ...]
     complete: bool
@@ -355,7 +355,7 @@ class MessagesSince:
 
 @dataclass(frozen=True, slots=True)
 class MessageEvent:
-    """Something that happened in one of our conversations; `message` is what it happened to, if that is told."""
+    """An event in one of our conversations; `message` is the message that it concerns, if the service includes it."""
 
     kind: MessageEventKind
     conversation_id: str
@@ -365,7 +365,7 @@ class MessageEvent:
 
 @dataclass(frozen=True, slots=True)
 class MessageEventPage:
-    """What happened since a cursor in all our conversations, oldest first, and the cursor to go on from."""
+    """The events since a cursor in all our conversations, oldest first, and the cursor to continue from."""
 
     events: tuple[MessageEvent, ...]
     cursor: str | None = None
@@ -374,18 +374,18 @@ class MessageEventPage:
 
 @dataclass(frozen=True, slots=True)
 class ServiceErr(Err):
-    """An `Err` with the service's own word for it, for example `RecordNotFound`."""
+    """An `Err` with the service's own name for it, for example `RecordNotFound`."""
 
     name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class NotAllowedErr(ServiceErr):
-    """The app password has no right to this; no new session has."""
+    """The app password lacks the right to do this; a new session would lack it too."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableErr(Err):
-    """An answer came, but it is no JSON or too large. `cursor` of the next page, as far as it could be found."""
+    """An answer came, but it is not JSON or too large. `cursor` is that of the next page, "" if it was not found."""
 
     cursor: str = ""

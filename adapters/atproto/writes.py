@@ -1,6 +1,6 @@
-"""Writes to Bluesky: posts, likes, reposts, follows, deletions and records of our own.
+"""Writes to Bluesky: posts, likes, reposts, follows, deletions and our own records.
 
-Every record goes out by `putRecord` under a key that we choose, a timestamp identifier. Sent again with the same key,
+Every record is written by `putRecord` under a key that we choose, a timestamp identifier (TID). With the same key,
 content and time it is the same record, so a write whose outcome is unknown can be repeated safely.
 """
 
@@ -33,10 +33,10 @@ _TID = re.compile(r"[234567a-j][234567a-z]{12}")
 
 
 def tid_for(created_at: datetime, intent_id: str) -> str:
-    """The 13-character key of an intent: its microsecond, and a clock id hashed from its id.
+    """Return the 13-character key of an intent: its microsecond, and a clock id hashed from the intent's id.
 
     Raises:
-        ValueError: `created_at` lies before 1970, or further ahead than the format can say.
+        ValueError: `created_at` is before 1970, or too late for the format.
 
     """
     digest = hashlib.sha256(intent_id.encode()).digest()
@@ -44,12 +44,12 @@ def tid_for(created_at: datetime, intent_id: str) -> str:
 
 
 def is_tid(text: str) -> bool:
-    """Whether `text` is a well-formed TID."""
+    """Return whether `text` is a well-formed TID."""
     return _TID.fullmatch(text) is not None
 
 
 def tid_time(text: str) -> datetime | None:
-    """When a key was made, as it says itself; None if it is no TID."""
+    """Return the time that a key encodes; None if it is not a TID."""
     if not is_tid(text):
         return None
     number = sum(_ALPHABET.index(letter) << 5 * place for place, letter in enumerate(reversed(text)))
@@ -57,7 +57,7 @@ def tid_time(text: str) -> datetime | None:
 
 
 class TidSource:
-    """Fresh keys for writes that have no intent: always rising, even when the clock stands still or is set back."""
+    """New keys for writes that have no intent: always rising, even if the clock stands still or is set back."""
 
     def __init__(self) -> None:
         self._last = -1
@@ -80,12 +80,12 @@ def _encode(microseconds: int, clock_id: int) -> str:
     return "".join(_ALPHABET[number >> 5 * place & 31] for place in reversed(range(_LENGTH)))
 
 
-# NOTE(self): each handle costs a spaced request; a post that greets more people than this links only the first ones.
+# NOTE(self): each handle costs a spaced request; if a post mentions more accounts, only the first ones are linked.
 _MAX_MENTIONS_RESOLVED = 10
 
 
 class Writer(Reader):
-    """The acts. `rkey` and `created_at` make an act repeatable; left out, each call is a new act."""
+    """The writing calls. `rkey` and `created_at` make an act repeatable; without them, each call is a new act."""
 
     def __init__(self, xrpc: Xrpc, clock: Clock, languages: tuple[str, ...]) -> None:
         super().__init__(xrpc, clock)
@@ -106,9 +106,9 @@ class Writer(Reader):
     ) -> ApiResult[StrongRef]:
         """Post, or reply. Links, mentions and tags are found in the text; a link to a post becomes a quote.
 
-        A `card` is shown where there are neither images nor a quote. `replies` are the names of `records.REPLY_RULES`
-        by which others may reply, or the uris of lists, written together with the post; None lets everybody.
-        A text that is too long is refused here (kind `invalid`), with the count.
+        A `card` is shown if there are neither images nor a quote. `replies` are the names of `records.REPLY_RULES` by
+        which others may reply, or the uris of lists, written together with the post; None: everybody. A text that is
+        too long is refused here (kind `invalid`), with the count.
         """
         if problem := records.post_problem(text, images):
             return Err(problem, kind="invalid")
@@ -134,9 +134,9 @@ class Writer(Reader):
     async def allow_replies(
         self, post_uri: str, replies: Sequence[str] | None, *, created_at: datetime | None = None
     ) -> ApiResult[None]:
-        """Say who may reply in the thread that begins with our post, as `create_post` takes it.
+        """Set who may reply in the thread that begins with our post; `replies` as in `create_post`.
 
-        Doing it again changes nothing.
+        Repeating it changes nothing.
         """
         gate = _gate_of(post_uri)
         if not gate or gate.repo != self.did:
@@ -149,7 +149,7 @@ class Writer(Reader):
 
     @answering
     async def allowed_replies(self, post_uri: str) -> ApiResult[tuple[str, ...] | None]:
-        """Who may reply in the thread that begins with our post, as `allow_replies` takes it."""
+        """Return who may reply in the thread that begins with our post, in the form of `allow_replies`."""
         gate = _gate_of(post_uri)
         if not gate:
             return Err(f"not a post of ours: {post_uri}", kind="invalid")
@@ -160,7 +160,7 @@ class Writer(Reader):
     async def _create_gated(
         self, record: records.WireRecord, gates: Sequence[tuple[str, records.WireRecord]], rkey: str
     ) -> ApiResult[StrongRef]:
-        """Post in one step with what limits it. Where the post stands already the outcome is unknown: look first."""
+        """Write a post and its gates in one step. If the post exists already the outcome is unknown: look first."""
         writes = [
             {"$type": "com.atproto.repo.applyWrites#create", "collection": collection, "rkey": rkey, "value": value}
             for collection, value in ((records.POST, record), *gates)
@@ -190,7 +190,7 @@ class Writer(Reader):
         return await self._put(records.FOLLOW, records.follow_record(did, created_at or self._clock.now()), rkey)
 
     async def delete_post(self, uri: str) -> ApiResult[None]:
-        """Delete a record of ours; one that is gone already is no error."""
+        """Delete a record of ours; it is no error if it is already gone."""
         at = records.parse_at_uri(uri)
         if not at or at.repo not in {self.did, self.handle}:
             return Err(f"not a record of ours: {uri}", kind="invalid")
@@ -201,10 +201,10 @@ class Writer(Reader):
     async def put_own_record(
         self, collection: str, record: records.WireRecord, *, swap: str | None, is_public: bool = True
     ) -> ApiResult[StrongRef]:
-        """Replace our record `self` of `collection`, if it still is the one whose cid is `swap` (None: there is none).
+        """Replace our record `self` of `collection` if its cid is still `swap` (None: there is none).
 
-        If it is another by now the `Err` is a `ServiceErr` named `InvalidSwap`. What is not `is_public` says nothing to
-        people, and is never held back.
+        If it is not, the `Err` is a `ServiceErr` named `InvalidSwap`. A record that is not `is_public` is not meant for
+        people, and is never blocked.
         """
         body = {
             "repo": self.did,
@@ -217,7 +217,7 @@ class Writer(Reader):
 
     @answering
     async def upload_blob(self, data: bytes, mime: str) -> ApiResult[Blob]:
-        """Upload a file; it lives only if a record refers to it within minutes."""
+        """Upload a file; the server keeps it only if a record refers to it within minutes."""
         answer = (await self._xrpc.upload("com.atproto.repo.uploadBlob", data, mime)).or_raise()
         blob = convert.blob(convert.object_of(answer, "blob"))
         return Ok(blob) if blob else Err("the upload's answer lacks the content hash", kind="transient")
@@ -229,11 +229,11 @@ class Writer(Reader):
         return answer if isinstance(answer, Err) else Ok(None)
 
     async def subscribe_to_posts(self, did: str) -> ApiResult[None]:
-        """Ask to be told of the new posts of an account, but not of its replies; doing it again changes nothing."""
+        """Subscribe to the new posts of an account, but not to its replies; repeating it changes nothing."""
         return await self._put_activity_subscription(did, post=True)
 
     async def unsubscribe_from_posts(self, did: str) -> ApiResult[None]:
-        """Ask to be told of nothing that an account posts; doing it again changes nothing."""
+        """End the subscription to the posts of an account; repeating it changes nothing."""
         return await self._put_activity_subscription(did, post=False)
 
     async def _put_activity_subscription(self, did: str, *, post: bool) -> ApiResult[None]:
@@ -267,7 +267,7 @@ class Writer(Reader):
         return {handle: found.data for handle, found in resolved if not isinstance(found, Err)}
 
     async def _quoted(self, text: str) -> StrongRef | None:
-        """The first linked post that can be found."""
+        """Return the first linked post that can be found; None if there is none."""
         for span in detect_urls(text):
             link = parse_bsky_post_url(span.value)
             did = await self._did_of(link[0]) if link else None
@@ -285,6 +285,6 @@ class Writer(Reader):
 
 
 def _gate_of(post_uri: str) -> records.AtUri | None:
-    """The address of what says who may reply to a post; None if that is no post."""
+    """Return the uri of the record of who may reply to a post; None if it is not a post."""
     post = records.parse_at_uri(post_uri)
     return records.AtUri(post.repo, records.THREADGATE, post.rkey) if post and post.collection == records.POST else None

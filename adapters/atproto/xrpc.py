@@ -45,9 +45,9 @@ _TOO_MANY = 429
 
 @dataclass(slots=True, kw_only=True)
 class SessionKeeper:
-    """Holds the session. `client` speaks to the service without the gate: only login and refresh go through it.
+    """Holds the session. `client` calls the service without the gate, for login and refresh only.
 
-    Both go to the service we were told of, not to the server that holds our data: the service knows when that moves.
+    Both go to the service that was configured, not to the server that holds our data: the service knows if that moves.
     """
 
     client: AsyncClientBase
@@ -70,7 +70,7 @@ class SessionKeeper:
 
     @property
     def server(self) -> str:
-        """Base URL of the server that answers our requests: the one that holds our data, once it is known."""
+        """Base URL of the server for our requests: the one that holds our data, once it is known."""
         return self.session.pds if self.session else self.service_url
 
     @property
@@ -79,13 +79,13 @@ class SessionKeeper:
         return self.file.notice
 
     def headers(self) -> dict[str, str]:
-        """The authorization of a request; none before login."""
+        """Return the authorization header of a request; none before login."""
         return {"Authorization": f"Bearer {self.access_jwt}"} if self.access_jwt else {}
 
     async def ensure(self, margin_s: float) -> ApiResult[str]:
-        """Make the session last at least `margin_s` seconds: "valid", "refreshed" or "logged in".
+        """Make the session last at least `margin_s` seconds; return "valid", "refreshed" or "logged in".
 
-        Once the service has said that the account is not in use there, this stays `fatal` until the process ends.
+        Once the service has said that the account is not in use there, the result stays `fatal` until the process ends.
         """
         async with self._lock:
             if self._unusable:
@@ -97,7 +97,7 @@ class SessionKeeper:
             return await self._restore()
 
     async def renew(self, refused: str) -> Err | None:
-        """Replace a token that the service refused, unless someone else just did."""
+        """Replace a token that the service refused, unless another call just did."""
         async with self._lock:
             if self._unusable or self.access_jwt != refused:
                 return self._unusable
@@ -157,7 +157,7 @@ class SessionKeeper:
 
 
 def _password_may_help(refused: Err) -> bool:
-    """Whether the service said no to the refresh; after silence, or haste of ours, a login would fare no better."""
+    """Return whether the service refused the refresh; without an answer, or at a rate limit, a login would fail too."""
     answered = refused.status is not None and refused.status != _TOO_MANY
     return answered and refused.kind != "fatal"
 
@@ -165,10 +165,10 @@ def _password_may_help(refused: Err) -> bool:
 ATPROTO_LOW_BUDGET_THRESHOLD = 20
 ATPROTO_INITIAL_BUDGET = 300
 DIRECT_MESSAGE_SERVICE = "did:web:api.bsky.chat#bsky_chat"
-"""To whom our server passes on what concerns direct messages; it knows nothing of them itself."""
+"""The service that our server passes calls about direct messages on to; it does not handle them itself."""
 
 BLUESKY_LABELER = "did:plc:ar7c4by46qjdydhdevvrndac"
-"""The network's own moderation, whose labels come to everybody who names no labelers."""
+"""The network's own moderation; an account that names no labelers gets its labels."""
 
 RATE_LIMIT = RateLimitRules(
     service=SERVICE,
@@ -181,7 +181,7 @@ RATE_LIMIT = RateLimitRules(
 class Xrpc:
     """The SDK's client behind our gate, and a second one without it for login and refresh.
 
-    The answers to logins tell the date but not the budget: their headers speak of the logins' own, smaller one.
+    The answers to logins tell the date but not the budget: their headers report the separate, smaller budget of logins.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class Xrpc:
     ) -> None:
         self._clock = clock
         self.labelers: tuple[str, ...] = ()
-        """The dids of those whose labels are asked for, beside the network's own."""
+        """The dids of the labelers whose labels are requested, in addition to the network's own."""
         gate = RequestGate(
             clock=clock,
             rules=RATE_LIMIT,
@@ -236,7 +236,7 @@ class Xrpc:
         self._client = AsyncClientBase(service_url, request=request)
 
     async def query(self, method: str, **params: str | int | list[str] | None) -> ApiResult[Json]:
-        """Ask. Parameters that are None stay out."""
+        """Call a method that reads. Parameters that are None are left out."""
         given = {name: value for name, value in params.items() if value is not None}
         self._client.update_base_url(self.keeper.server)
         call = self._client.invoke_query(
@@ -247,12 +247,12 @@ class Xrpc:
     async def procedure(
         self, method: str, body: Mapping[str, Any], *, write: bool, is_public: bool = True
     ) -> ApiResult[Json]:
-        """Act. `write` is true when repeating blindly could show; what is not `is_public` is never held back."""
+        """Call a method that writes. `write`: a blind repeat could be visible; not `is_public`: it is never blocked."""
         more = {} if is_public else {NOT_PUBLIC: "1"}
         return await self._post(method, json.dumps(body).encode(), "application/json", write=write, more=more)
 
     async def upload(self, method: str, data: bytes, mime: str) -> ApiResult[Json]:
-        """Send bytes; without a record that refers to them nobody sees them."""
+        """Upload bytes; nobody sees them until a record refers to them."""
         return await self._post(method, data, mime, write=False)
 
     async def aclose(self) -> None:
@@ -282,7 +282,7 @@ class Xrpc:
         return Err(f"{method}: the answer could not be read", kind=unread, status=response.status_code)
 
     def _labelled(self, method: str) -> dict[str, str]:
-        """The header that asks for labels. Who names labelers must name the network's own too."""
+        """Return the header that asks for labels. A list of labelers must include the network's own."""
         if not self.labelers or not method.startswith("app.bsky."):
             return {}
         named = (did for did in self.labelers if did != BLUESKY_LABELER)
@@ -296,5 +296,5 @@ class Xrpc:
 
 
 def _routed(method: str) -> dict[str, str]:
-    """The header by which our server passes a call on to another service; none for what it answers itself."""
+    """Return the header that makes our server pass a call on to another service; none if it answers itself."""
     return {"atproto-proxy": DIRECT_MESSAGE_SERVICE} if method.startswith("chat.bsky.") else {}

@@ -1,1 +1,1 @@
-"""Repositories by Git: clone and push."""
+"""Git repositories: clone, commit and push."""

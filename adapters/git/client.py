@@ -1,8 +1,8 @@
 """Clones and pushes as one account, by running `git` with fixed settings, a deadline and limits.
 
-Every operation answers `ApiResult`; only our own bugs raise. The token goes by the environment of `git` alone, so
-neither a process list nor the clone holds it. A push takes the objects of a folder and none of its settings, hooks or
-addresses, because untrusted code may have run there.
+Every operation returns `ApiResult`; only our own bugs raise. The token is passed only in the environment of `git`, so
+neither a process list nor the clone holds it. A push takes the objects of a folder but none of its settings, hooks or
+remotes, because untrusted code may have run there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from common.text.github_text import read_source
 
 MIB = 1024 * 1024
 MOST_FILE_BYTES = 512 * MIB
-"""The size of the largest file that git may write: the pack of a repository."""
+"""The largest file that git may write, such as the pack of a repository."""
 _MOST_MEMORY_BYTES = 176 * MIB
 MOST_OUT_BYTES = 16 * MIB
 _MOST_TOLD_BYTES = 64 * 1024
@@ -36,7 +36,7 @@ _CHUNK_BYTES = 64 * 1024
 _NOT_FOUND = 127
 _FILE = b"diff --git "
 _FILES = re.compile(b"^(?=%s)" % _FILE, re.MULTILINE)
-# NOTE(self): set by a shell, since code of ours between fork and exec may hang in a process with threads.
+# NOTE(self): set by a shell, since our own code between fork and exec may hang in a process with threads.
 _LIMITED = (
     f'ulimit -d {_MOST_MEMORY_BYTES // 1024} 2>/dev/null; ulimit -f {MOST_FILE_BYTES // 512} 2>/dev/null; exec git "$@"'
 )
@@ -44,9 +44,9 @@ _LIMITED = (
 
 @dataclass(frozen=True, slots=True)
 class GitRun:
-    """A run that ended: its exit code, what it wrote to stdout, and what it told on stderr.
+    """A run that ended: its exit code, its stdout, and what it wrote to stderr.
 
-    `is_cut` says that it was ended because it wrote more to stdout than it may; `out` is then the beginning.
+    `is_cut` says that it was killed because it wrote more to stdout than allowed; `out` is then the beginning.
     """
 
     code: int
@@ -66,8 +66,8 @@ async def run_git(
 ) -> GitRun | Err:
     """Run `git` in the folder `at` with `given` on stdin.
 
-    A run that writes more than `most_bytes` to stdout is ended. The error is of kind `invalid` where it does not start,
-    `transient` where the machine fails for now, and `unknown_outcome` where it does not end in time.
+    A run that writes more than `most_bytes` to stdout is killed. The error is of kind `invalid` if it cannot be
+    started, `transient` if the machine fails for now, and `unknown_outcome` if it does not end in time.
     """
     try:
         process = await asyncio.create_subprocess_exec(
@@ -107,13 +107,13 @@ async def run_git(
 
 
 def _text(out: bytes) -> str:
-    """Return what git printed as text, each file of a diff in the encoding that it has."""
+    """Return the output of git as text, each file of a diff in its own encoding."""
     text = _decoded(out)
     return "".join(map(_part, _FILES.split(out))) if text is None else text
 
 
 def _part(part: bytes) -> str:
-    """Return the diff of one file as text; only its lines that are not UTF-8 tell its encoding, as that may change."""
+    """Return the diff of one file as text; its lines that are not UTF-8 tell the encoding, which may change."""
     lines = part.splitlines(keepends=True)
     odd = b"".join(line for line in lines if _decoded(line) is None)
     source = read_source(odd) if part.startswith(_FILE) else None
@@ -129,7 +129,7 @@ def _decoded(line: bytes) -> str | None:
 
 
 async def _talk(process: asyncio.subprocess.Process, given: bytes, most: int) -> tuple[bytes, bytes]:
-    """Hand a run its input; return what it writes to stdout, until that is more than `most` bytes, and to stderr."""
+    """Write the input of a run; return its stdout, cut off once over `most` bytes, and its stderr."""
     if process.stdin is None or process.stdout is None or process.stderr is None:
         raise AssertionError("the streams are pipes")
     writing = asyncio.create_task(_write(process.stdin, given))
@@ -144,7 +144,7 @@ async def _talk(process: asyncio.subprocess.Process, given: bytes, most: int) ->
 
 
 async def drain(process: asyncio.subprocess.Process) -> None:
-    """Wait for the end of a run that was killed, and of its pipes: asyncio sees it only once they were read whole."""
+    """Wait until a killed run and its pipes have ended: asyncio notices only once the pipes were read to the end."""
     await abort_input(process)
     for stream in (process.stdout, process.stderr):
         while stream and await stream.read(_CHUNK_BYTES):
@@ -153,7 +153,7 @@ async def drain(process: asyncio.subprocess.Process) -> None:
 
 
 async def abort_input(process: asyncio.subprocess.Process) -> None:
-    """Close the pipe to a process's input without what is not read yet."""
+    """Close the pipe to a process's input and drop what was not read yet."""
     if process.stdin is None:
         return
     if not process.stdin.is_closing():
@@ -193,7 +193,7 @@ _NO_WAY = ("could not resolve host", "failed to connect", "connection refused", 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """A branch that stands on the server at `sha`."""
+    """A branch whose newest commit on the server is `sha`."""
 
     branch: str
     sha: str
@@ -203,8 +203,8 @@ class Git:
     """Git as one account at one service.
 
     Args:
-        api_url: where the service's interface answers; its repositories lie beside it (`github_address`).
-        login: the account's name; "" for nobody, who may clone what is public.
+        api_url: the API of the service; the address of its repositories follows from it (`github_address`).
+        login: the account's name; "" for nobody, who may clone public repositories.
         token: its token; "" for nobody.
         deadline_s: seconds that one operation may take.
 
@@ -217,22 +217,22 @@ class Git:
         self._deadline_s = deadline_s
 
     def url(self, owner: str, repo: str) -> str:
-        """The address of a repository, without credentials."""
+        """Return the address of a repository, without credentials."""
         return f"{self._address}/{owner}/{repo}.git"
 
     async def clone(
         self, owner: str, repo: str, folder: Path, *, branch: str = "", depth: int | None = None
     ) -> ApiResult[Path]:
-        """Clone into `folder`, which must not exist or be empty; what is left of a failed clone is taken away.
+        """Clone into `folder`, which must not exist or be empty; the rest of a failed clone is deleted.
 
-        The error is of kind `invalid` where the repository is too large to work on: its files are counted before any is
+        The error is of kind `invalid` if the repository is too large to work on: its files are counted before any is
         written.
 
         Args:
-            owner: of the repository.
+            owner: the owner of the repository.
             repo: its name.
-            folder: where to.
-            branch: the one to check out; the default branch where it is "".
+            folder: where to clone to.
+            branch: the branch to check out; "": the default branch.
             depth: how many commits of each history; None for all.
 
         """
@@ -262,12 +262,12 @@ class Git:
         return failed or Ok(folder)
 
     async def _check_out(self, what: str, clone: Path) -> Err | None:
-        """Write the files of a fresh clone, unless they are too many or too large."""
+        """Write the files of a fresh clone, unless they are too many or too large; return the error, if any."""
         found = await self._run(
             ("-C", str(clone), "rev-parse", "--verify", "--quiet", "HEAD^{commit}"), at=clone.parent
         )
         if isinstance(found, GitRun) and found.code == 1:
-            return None  # there is no commit in it yet
+            return None  # it has no commit yet
         for arguments in ((*LISTING, "HEAD"), ("reset", "--quiet", "--hard")):
             run = await self._run(("-C", str(clone), *arguments), at=clone.parent)
             if isinstance(run, GitRun) and run.is_cut:
@@ -281,9 +281,8 @@ class Git:
     async def push(self, folder: Path, owner: str, repo: str, branch: str, *, sha: str = "") -> ApiResult[Pushed]:
         """Push a branch of the clone in `folder` to the branch of the same name, never over what others pushed.
 
-        With `sha` that commit is pushed, whatever the branch stands on in the clone.
-
-        The error is of kind `conflict` where the server holds commits that the branch does not.
+        With `sha` that commit is pushed instead of the branch's newest one. The error is of kind `conflict` if the
+        server has commits that the branch lacks.
         """
         what = f"push {branch} to {owner}/{repo}"
         if wrong := _wrong(what, owner, repo, *filter(None, [sha]), branch=branch):
@@ -324,7 +323,7 @@ class Git:
     async def _run(
         self, arguments: tuple[str, ...], *, at: Path, more: Mapping[str, str] | None = None
     ) -> GitRun | Err:
-        """Run `git`; an `Err` where it could not be started or did not end in time."""
+        """Run `git`; return an `Err` if it could not be started or did not end in time."""
         env = environment(
             self._address, login=self._login, token=self._token, home=str(at), path=os.environ.get("PATH", os.defpath)
         )
@@ -347,7 +346,7 @@ def _whole(folder: Path) -> Path:
 
 
 def _is_taken(folder: Path) -> bool:
-    """Whether anything is there but an empty folder."""
+    """Return whether anything but an empty folder is there."""
     return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
 
 
@@ -363,7 +362,7 @@ def _kind(told: str, *, write: bool) -> ErrKind:
 
 
 def _wrong(what: str, *values: str, branch: str | None) -> Err | None:
-    """Why one of the values, or a branch of that name, cannot be handed to git."""
+    """Return why one of the values, or the branch name, must not be passed to git; else None."""
     wrong = next((value for value in values if not is_valid_git_param(value)), None)
     if wrong is None and branch is not None and not is_branch_name(branch):
         wrong = branch

@@ -1,4 +1,4 @@
-"""What `git diff` prints, file by file. Pure."""
+"""Parses the output of `git diff`, file by file. Pure."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _NEW_PATH = re.compile(r"^\+\+\+ \"?b/(.+?)\"?\t?$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """How one file differs.
+    """The differences of one file.
 
     Attributes:
-        path: of the file; of a removed one, where it stood.
+        path: the path of the file; its old path if it was removed.
         status: `added`, `modified`, `removed`, `renamed`, `copied` or `changed type`.
-        additions: lines that are new, and `deletions` lines that are gone.
-        patch: its hunks, "" where no line differs.
-        previous_path: where it stood, "" unless it was moved or copied.
-        note: what else there is to tell: another mode, or the size of a binary file.
-        is_complete: whether all of this tells the whole difference, which it does not of a binary file.
+        additions: number of added lines; `deletions` is that of removed lines.
+        patch: its hunks, "" if no line differs.
+        previous_path: its old path, "" unless it was moved or copied.
+        note: other changes: another mode, or the size of a binary file.
+        is_complete: whether this is the whole difference, which it is not for a binary file unless that is removed.
 
     """
 
@@ -66,28 +66,28 @@ def raw_entries(raw: str) -> Iterator[RawEntry]:
 
 
 def sections(patch: str) -> list[str]:
-    """Split a patch into those of its files; no line of a file begins as the head of a section does."""
+    """Split a patch into the sections of its files; no line of a file begins like the head of a section."""
     return _SECTION.split(patch)[1:]
 
 
 def hunks_of(section: str) -> str:
-    """Return the hunks of a section, "" where it has none."""
+    """Return the hunks of a section, "" if it has none."""
     first = _HUNK.search(section)
     return section[first.start() :].rstrip("\n") if first else ""
 
 
 def path_of(section: str) -> str:
-    """Return the path of a section with hunks as git wrote it, quoted where it holds odd characters; else ""."""
+    """Return the path of a section with hunks as git wrote it, quoted if it has odd characters; else ""."""
     head = section[: len(section) - len(hunks_of(section))]
     found = _NEW_PATH.search(head) or _OLD_PATH.search(head)
     return found[1] if found else ""
 
 
 def file_diffs(raw: str, patch: str, sizes: Mapping[str, int]) -> Iterator[FileDiff]:
-    """Join what `git diff` tells with and without `--raw -z`; `sizes` are those of new objects, in bytes."""
+    """Combine the output of `git diff` with and without `--raw -z`; `sizes` are those of new objects, in bytes."""
     parts = iter(sections(patch))
     for entry in raw_entries(raw):
-        # NOTE(self): a file that became a link, or the other way round, is removed in one section and added in another.
+        # NOTE(self): a file that became a link, or the reverse, is removed in one section and added in another.
         own = [next(parts, "") for _ in range(2 if entry.letter == "T" else 1)]
         hunks = "\n".join(filter(None, map(hunks_of, own)))
         signs = [line[:1] for line in hunks.split("\n")]
@@ -116,7 +116,7 @@ def _notes(entry: RawEntry, size: int | None) -> Iterator[str]:
 
 
 def fair_share(lengths: Iterable[int], room: int) -> int:
-    """Return how much each may take so that all fit: what short ones leave goes to the long ones."""
+    """Return the most that each item may take so that all fit; the room that short ones leave goes to long ones."""
     sizes = sorted(lengths)
     for number, size in enumerate(sizes):
         if size * (len(sizes) - number) > room:

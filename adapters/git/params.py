@@ -1,4 +1,4 @@
-"""What may be handed to `git`: addresses, branches, and the settings that every run gets. Pure."""
+"""Validates what is passed to `git`, and defines the settings and environment of every run. Pure."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ SETTINGS: Mapping[str, str] = {
     "pack.threads": "1",
     "transfer.unpackLimit": "1",
 }
-"""Settings that go before those of a repository.
+"""Settings that override those of a repository.
 
-Nothing there runs a program, no other protocol is spoken, and large files are streamed and never compared.
+They let it run no program and use no other protocol; large files are streamed and never compared.
 """
 
 
 def is_valid_git_param(value: str) -> bool:
-    """Whether a value may stand on the command line of `git`.
+    """Return whether a value may be put on the command line of `git`.
 
-    It holds only letters and digits of ASCII and `_ . - /`, no `..`, and does not begin as an option does.
+    It has only ASCII letters and digits and `_ . - /`, no `..`, and does not begin like an option.
     """
     return bool(_PARAM.fullmatch(value)) and ".." not in value
 
 
 def environment(address: str, *, login: str, token: str, home: str, path: str) -> dict[str, str]:
-    """The whole environment of a run: nobody's own settings, no questions, and the token for `address` alone.
+    """Return the whole environment of a run: no user's settings, no prompts, and the token for `address` only.
 
-    The token stands nowhere else: not on the command line, and in no file. No address but `address` is sent it.
+    The token is nowhere else, neither on the command line nor in a file, and is sent to no other address.
     """
     settings = dict(SETTINGS)
     if address.startswith("http://"):
@@ -71,7 +71,7 @@ def environment(address: str, *, login: str, token: str, home: str, path: str) -
 
 
 def without_secrets(told: str, *, login: str, token: str) -> str:
-    """What `git` told, on one line, with neither token nor login."""
+    """Return the output of `git` on one line, without token and login."""
     if token:
         secret = b64encode(f"{login}:{token}".encode()).decode()
         told = told.replace(secret, "[redacted]").replace(token, "[redacted]")

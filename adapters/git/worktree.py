@@ -1,7 +1,7 @@
-"""Git on the files of a task, with the repository in another folder than the tree.
+"""Git on the files of a task, with the repository outside the tree.
 
-Programs that run in the tree see no `.git`, and what they put there under that name is deleted before `git` looks. So
-no hook, setting or filter of theirs ever runs here. Of the attributes in the tree those count that need no program.
+Programs that run in the tree see no `.git`, and anything they create under that name is deleted before `git` looks. So
+none of their hooks, settings or filters ever runs here. Attributes in the tree apply only if they need no program.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ENDED = (0,)
 
 
 class GitFailed(Exception):
-    """`git` did not do it."""
+    """A run of `git` failed."""
 
     def __init__(self, told: Err) -> None:
         super().__init__(told.error)
@@ -41,13 +41,13 @@ class GitFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TreeGit:
-    """Runs Git on `tree`, with the clone whose `.git` lies in `repository`. Its methods raise `GitFailed`."""
+    """Runs Git on `tree`, with the clone whose `.git` is in `repository`. Its methods raise `GitFailed`."""
 
     repository: Path
     tree: Path
 
     async def _stage(self) -> None:
-        """Stage all of the tree, but not a file that is as in HEAD and that Git would only write anew by attributes.
+        """Stage the whole tree, except files that equal HEAD and that Git would only rewrite because of attributes.
 
         # NOTE(self): such a file was committed before its attribute, and counts as changed right after a clone.
         """
@@ -67,7 +67,7 @@ class TreeGit:
         more: Mapping[str, str] | None = None,
         ends: Collection[int] = _ENDED,
     ) -> str:
-        """What `git` wrote. Raises `GitFailed` for any exit code but those in `ends`."""
+        """Return the output of `git`. Raises `GitFailed` for any exit code but those in `ends`."""
         run = await self._run(*arguments, given=given, more=more, ends=ends)
         if run.is_cut:
             raise GitFailed(Err(f"git {arguments[0]} failed: {run.told}", "invalid"))
@@ -81,7 +81,7 @@ class TreeGit:
         most_bytes: int = MOST_OUT_BYTES,
         ends: Collection[int] = _ENDED,
     ) -> GitRun:
-        """Run `git` until it ends, or wrote more than `most_bytes`. Raises `GitFailed`."""
+        """Run `git` until it ends, or has written more than `most_bytes`. Raises `GitFailed`."""
         env = environment("", login="", token="", home=str(self.repository), path=os.environ.get("PATH", os.defpath))
         places = (f"--git-dir={self.repository.resolve() / GIT}", f"--work-tree={self.tree.resolve()}")
         env |= more or {}
@@ -95,7 +95,7 @@ class TreeGit:
 
 
 def raw_changes(told: str) -> Iterator[tuple[str, str, str, str, str]]:
-    """The entries of `git diff --raw -z`: the modes before and after, the objects before and after, the path."""
+    """Yield the entries of `git diff --raw -z`: the modes before and after, the objects before and after, the path."""
     fields = told.split("\0")
     for entry, path in zip(fields[::2], fields[1::2], strict=False):
         before, mode, old, blob, _ = entry.lstrip(":").split(" ")
@@ -103,7 +103,7 @@ def raw_changes(told: str) -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def _as_in_head(tree: Path, raw: str) -> Iterator[str]:
-    """Yield the entries of the index for files whose bytes in the tree are those of HEAD."""
+    """Yield the index entries of files whose bytes in the tree equal those in HEAD."""
     for before, mode, old, blob, path in raw_changes(raw):
         place = tree / path
         if before == mode and before not in {LINK_MODE, MODULE_MODE} and old != blob and _is_small(place):
@@ -117,9 +117,9 @@ def _is_small(path: Path) -> bool:
 
 
 def _clear(tree: Path) -> str:
-    """Delete whatever is called `.git` below the tree, and what lies too deep for git to name.
+    """Delete everything named `.git` below the tree, and folders too deep for git to name.
 
-    So no repository of others is looked into. Return the path of one that could not be deleted, or "".
+    So no other repository is read. Return the path of one that could not be deleted, or "".
     """
     for place, folders, others in walk(tree):
         below = f"{place}/" if place else ""
@@ -137,10 +137,10 @@ class TreeChange:
     """A file that differs from where the branch began.
 
     Attributes:
-        path: of the file.
-        size: in bytes now; None once deleted.
-        blob: the object that holds its content now, "" once deleted.
-        is_picture: whether a binary file begins as a PNG, JPEG, GIF or WebP does.
+        path: the path of the file.
+        size: its present size in bytes; None if deleted.
+        blob: the object with its present content, "" if deleted.
+        is_picture: whether a binary file begins like a PNG, JPEG, GIF or WebP.
 
     """
 
@@ -158,16 +158,16 @@ class BranchChanges:
     """What a branch adds to the commit that it began at.
 
     Attributes:
-        branch: on which the tree stands.
+        branch: the branch that is checked out.
         sha: its newest commit.
-        commits: how many it has beyond `base`.
+        commits: how many commits it has beyond `base`.
         merges: how many of these are merges, besides the one that was asked for.
         holds_base: whether it still contains the commit it began at.
-        files: that differ.
-        patch: how the files differ, for people and for a search in the lines that it adds. Of a file that it deletes
-            only the name stands there.
+        files: the files that differ.
+        patch: how the files differ, for people and for a search in the added lines. For a deleted file it has only the
+            name.
         base: the commit that it is compared with.
-        is_whole: whether `patch` is all of it: one of more than 4 MiB is cut.
+        is_whole: whether `patch` is complete: one of more than 4 MiB is cut.
         stat: one line on how much changed.
 
     """
@@ -191,14 +191,14 @@ class BranchChanges:
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    """A merge that stands in the tree and is not committed yet.
+    """A merge that is in the tree but not committed yet.
 
     Attributes:
-        start: a commit of no branch with the files as Git merged them, conflict markers included.
-        ours: the commit into which it goes.
+        start: a commit on no branch with the files as Git merged them, conflict markers included.
+        ours: the commit that is merged into.
         theirs: the commit that is merged.
-        conflicts: the paths that Git could not merge; their files hold conflict markers where both sides are text.
-        told: what Git says of the conflicts, a line each.
+        conflicts: the paths that Git could not merge; their files hold conflict markers if both sides are text.
+        told: Git's messages about the conflicts, one line each.
         our_subjects: the subjects of the commits that only `ours` has, newest first.
         their_subjects: those of the commits that only `theirs` has.
 
@@ -217,7 +217,7 @@ _IGNORED = ("__pycache__/", "*.pyc", ".pytest_cache/", "node_modules", ".venv", 
 _BINARY = "-\t-\t"
 _ROLES = ("AUTHOR", "COMMITTER")
 _ATTRIBUTES = "* !diff\n"
-"""Goes before the attributes in the tree: what is text shows in a diff whatever those say of it."""
+"""Overrides the attributes in the tree: text is shown in a diff whatever they say."""
 _MOST_COMMITS = 20
 _PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 _WEBP = (b"RIFF", b"WEBP")
@@ -232,10 +232,10 @@ _ENDED_OR_CONFLICT, _ENDED_OR_MISSING = (0, 1), (0, 128)
 
 @dataclass(frozen=True, slots=True)
 class Worktree(TreeGit):
-    """The files of a task in `tree`, and a clone whose `.git` lies in `repository`."""
+    """The files of a task in `tree`, and a clone whose `.git` is in `repository`."""
 
     def take(self, clone: Path) -> None:
-        """Take a fresh clone apart into the two folders."""
+        """Split a fresh clone into the two folders."""
         self.repository.mkdir(parents=True)
         (clone / GIT).rename(self.repository / GIT)
         info = self.repository / GIT / "info"
@@ -245,7 +245,7 @@ class Worktree(TreeGit):
         clone.rename(self.tree)
 
     async def begin(self, branch: str) -> ApiResult[str]:
-        """Stand on `branch`, which begins at the default branch unless it is there. Returns the commit it begins at."""
+        """Check out `branch`, which is created from the default branch if it is absent. Return the base commit."""
         if not is_branch_name(branch):
             return Err(f"{branch!r} is nothing to hand to git", "invalid")
         try:
@@ -258,7 +258,7 @@ class Worktree(TreeGit):
         return Ok(base)
 
     async def fork(self, branch: str) -> ApiResult[str]:
-        """Return the commit at which what stands here left `branch` of the server."""
+        """Return the commit at which HEAD left `branch` of the server."""
         if not is_branch_name(branch):
             return Err(f"{branch!r} is nothing to hand to git", "invalid")
         try:
@@ -267,7 +267,7 @@ class Worktree(TreeGit):
             return failed.told
 
     async def tip(self, branch: str) -> ApiResult[str]:
-        """Return the newest commit of `branch` of the server, as it was cloned."""
+        """Return the newest commit of `branch` of the server, as of the clone."""
         if not is_branch_name(branch):
             return Err(f"{branch!r} is nothing to hand to git", "invalid")
         try:
@@ -276,9 +276,9 @@ class Worktree(TreeGit):
             return failed.told
 
     async def merge(self, theirs: str) -> ApiResult[Merging]:
-        """Merge a commit into the files of the tree, whose own changes are lost; the next `commit` ends the merge.
+        """Merge a commit into the files of the tree, whose own changes are lost; the next `commit` completes the merge.
 
-        Nothing is run for it but `git` itself.
+        No program but `git` is run for it.
         """
         if not is_valid_git_param(theirs):
             return Err(f"{theirs!r} is nothing to hand to git", "invalid")
@@ -310,7 +310,7 @@ class Worktree(TreeGit):
             return failed.told
 
     async def unresolved(self, merging: Merging) -> ApiResult[tuple[str, ...]]:
-        """Return the conflicting paths whose file still holds a conflict marker that it has on neither side."""
+        """Return the conflicting paths whose file still holds a conflict marker that is on neither side."""
         try:
             await self._stage()
             return Ok(tuple([path for path in merging.conflicts if await self._is_unresolved(merging, path)]))
@@ -318,9 +318,9 @@ class Worktree(TreeGit):
             return failed.told
 
     async def export(self, base: str, folder: Path) -> ApiResult[None]:
-        """Write the files of a commit into a folder that is there, beside the tree, which stays as it is.
+        """Write the files of a commit into an existing folder outside the tree, which stays unchanged.
 
-        The error is of kind `invalid` where they are too many or too large.
+        The error is of kind `invalid` if they are too many or too large.
         """
         prefix = f"--prefix={await asyncio.to_thread(folder.resolve)}/"
         index = {"GIT_INDEX_FILE": str(self.repository.resolve() / GIT / "export-index")}
@@ -334,7 +334,7 @@ class Worktree(TreeGit):
         return Ok(None)
 
     async def paths(self) -> ApiResult[tuple[str, ...]]:
-        """Return the paths of all files of the tree, committed or not, without those that it ignores."""
+        """Return the paths of all files of the tree, committed or not, without ignored ones."""
         try:
             await self._stage()
             return Ok(tuple((await self._git("ls-files", "-z")).split("\0")[:-1]))
@@ -342,7 +342,7 @@ class Worktree(TreeGit):
             return failed.told
 
     async def snapshot(self) -> ApiResult[str]:
-        """Return the name that Git gives the files of the tree as they are, without those that it ignores."""
+        """Return Git's hash of the files of the tree as they are, without ignored ones."""
         try:
             await self._stage()
             return Ok(await self._git("write-tree"))
@@ -350,9 +350,9 @@ class Worktree(TreeGit):
             return failed.told
 
     async def merged(self, branch: str) -> ApiResult[str]:
-        """Return Git's name of the files that a merge of what stands here into `branch` of the server would make.
+        """Return Git's hash of the files that a merge of HEAD into `branch` of the server would give.
 
-        The error is of kind `conflict` where they cannot be merged.
+        The error is of kind `conflict` if they cannot be merged.
         """
         if not is_branch_name(branch):
             return Err(f"{branch!r} is nothing to hand to git", "invalid")
@@ -362,7 +362,7 @@ class Worktree(TreeGit):
             return replace(failed.told, kind="conflict")
 
     async def commit(self, message: str, *, name: str, email: str, at: datetime) -> ApiResult[bool]:
-        """Commit all that changed in the tree, or the merge that stands in it; whether there was anything."""
+        """Commit all changes in the tree, or the merge that is in it; return whether there was anything to commit."""
         who = {f"GIT_{role}_{part}": value for role in _ROLES for part, value in (("NAME", name), ("EMAIL", email))}
         when = {f"GIT_{role}_DATE": f"{at:%Y-%m-%dT%H:%M:%S+00:00}" for role in _ROLES}
         try:
@@ -376,16 +376,16 @@ class Worktree(TreeGit):
         return Ok(data=True)
 
     async def head(self) -> ApiResult[str]:
-        """Return the commit that the branch stands on."""
+        """Return the newest commit of the branch."""
         try:
             return Ok(await self._git("rev-parse", "HEAD"))
         except GitFailed as failed:
             return failed.told
 
     async def changes(self, base: str, *, merged: str = "") -> ApiResult[BranchChanges]:
-        """Read what the branch adds to the commit `base`.
+        """Return what the branch adds to the commit `base`.
 
-        Where its newest commit is the merge of `merged` into `base`, how the files differ is read against `merged`.
+        If its newest commit is the merge of `merged` into `base`, the files are compared with `merged`.
         """
         try:
             return Ok(await self._changes(base, "HEAD", merged=merged))
@@ -393,10 +393,9 @@ class Worktree(TreeGit):
             return failed.told
 
     async def staged(self, base: str, path: str = "", *, merged: str = "") -> ApiResult[BranchChanges]:
-        """Read what a commit of all that is in the tree, or of one file or folder, would add to the commit `base`.
+        """Return what a commit of the whole tree, or of one file or folder, would add to the commit `base`.
 
-        `commits` counts that commit too. Where the commit would end the merge of `merged`, how the files differ is read
-        against that.
+        `commits` counts that commit too. If it would complete the merge of `merged`, the files are compared with that.
         """
         try:
             await self._stage()
@@ -405,7 +404,7 @@ class Worktree(TreeGit):
             return failed.told
 
     async def restore(self, base: str, path: str) -> ApiResult[None]:
-        """Put a file or a folder back as it is in the commit `base`; what is not in there is deleted."""
+        """Restore a file or a folder to its state in the commit `base`; what is not in there is deleted."""
         try:
             await self._stage()
             paths = _only(path) or ("--", ":/")
@@ -423,14 +422,14 @@ class Worktree(TreeGit):
             return failed.told
 
     async def blame(self, base: str, path: str, first: int, last: int) -> ApiResult[str]:
-        """Return which commit up to `base` each line of a file comes from."""
+        """Return the commit up to `base` that each line of a file comes from."""
         try:
             return Ok(await self._git("blame", "--date=short", f"-L{first},{last}", base, "--", path))
         except GitFailed as failed:
             return failed.told
 
     async def save(self, base: str, file: Path) -> ApiResult[None]:
-        """Write all that differs from the commit `base` into a file, which `load` takes."""
+        """Write all differences from the commit `base` into a file, for `load`."""
         try:
             await self._stage()
             output = f"--output={await asyncio.to_thread(file.resolve)}"
@@ -440,7 +439,7 @@ class Worktree(TreeGit):
         return Ok(None)
 
     async def save_branch(self, branch: str, file: Path) -> ApiResult[None]:
-        """Write what `branch` of the server adds to its default branch into a file, which `load` takes."""
+        """Write what `branch` of the server adds to its default branch into a file, for `load`."""
         if not is_branch_name(branch):
             return Err(f"{branch!r} is nothing to hand to git", "invalid")
         try:
@@ -452,7 +451,7 @@ class Worktree(TreeGit):
         return Ok(None)
 
     async def load(self, file: Path) -> ApiResult[None]:
-        """Make the changes that `save` wrote; none of them if one does not fit."""
+        """Apply the changes that `save` wrote; none of them if one does not fit."""
         try:
             await self._git("apply", "--whitespace=nowarn", "--", str(await asyncio.to_thread(file.resolve)))
         except GitFailed as failed:
@@ -460,7 +459,7 @@ class Worktree(TreeGit):
         return Ok(None)
 
     async def _changes(self, base: str, end: str, *, path: str = "", merged: str = "") -> BranchChanges:
-        """Read what `end`, which is a commit or `--cached`, adds to `base`."""
+        """Return what `end`, which is a commit or `--cached`, adds to `base`."""
         start, is_staged = merged or base, end == "--cached"
         ends = ("diff", end, start) if is_staged else ("diff", start, end)
         only = _only(path)
@@ -484,7 +483,7 @@ class Worktree(TreeGit):
         )
 
     async def diffs(self, base: str) -> ApiResult[tuple[FileDiff, ...]]:
-        """Read how each file of the newest commit differs from the commit `base`; moved files are found."""
+        """Return how each file of the newest commit differs from the commit `base`; moved files are detected."""
         try:
             span = (*SHOWN, "--find-renames", base, "HEAD")
             raw = await self._git("diff", "--raw", "-z", "--abbrev=40", *span)
@@ -509,7 +508,7 @@ class Worktree(TreeGit):
         return bool(_markers(staged) - _markers(ours) - _markers(theirs))
 
     async def _files(self, raw: str, binaries: set[str]) -> tuple[TreeChange, ...]:
-        """The changed files of `git diff --raw -z`."""
+        """Return the changed files of `git diff --raw -z`."""
         found = [(path, mode, blob) for _, mode, _, blob, path in raw_changes(raw)]
         blobs = [blob for _, mode, blob in found if blob.strip("0") and mode != MODULE_MODE]
         told = await self._git("cat-file", "--batch-check=%(objectsize)", given="".join(f"{blob}\n" for blob in blobs))
@@ -530,12 +529,12 @@ class Worktree(TreeGit):
 
 
 def _markers(text: str) -> set[str]:
-    """The lines of a text that look like conflict markers."""
+    """Return the lines of a text that look like conflict markers."""
     return {line for line in text.split("\n") if line.startswith(_MARKERS) or line.rstrip("\r") == _DIVIDER}
 
 
 def _only(path: str) -> tuple[str, ...]:
-    """The arguments that limit a command to one file or folder; "" is all of them."""
+    """Return the arguments that limit a command to one file or folder; none for ""."""
     return ("--", f":(top,literal){path}") if path else ()
 
 

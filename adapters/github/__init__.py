@@ -1,1 +1,1 @@
-"""GitHub, as a SOUL reaches it."""
+"""GitHub, through its API."""

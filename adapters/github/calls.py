@@ -1,7 +1,7 @@
-"""Calls to GitHub, answered with `ApiResult`: PyGithub forms requests and reads answers, and sends nothing itself.
+"""Calls to GitHub that return `ApiResult`: PyGithub builds requests and parses answers, and sends nothing itself.
 
-PyGithub blocks, so each call works in a greenlet of the event loop's own thread: where PyGithub waits for an answer,
-the call switches back to the loop, which lets the request leave through `sending`.
+PyGithub blocks, so each call runs in a greenlet in the event loop's own thread: when PyGithub waits for an answer, the
+call switches back to the loop, which sends the request through `sending`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from common.result import ApiResult, Err, Ok
 
 _PLAIN_PORT = 80
 _SECURE_PORT = 443
-_NO_TIMEOUT = 0  # NOTE(self): `sending` keeps the deadline
-# NOTE(self): PyGithub reads answers with plain asserts and look-ups; these are what a senseless answer raises.
+_NO_TIMEOUT = 0  # NOTE(self): `sending` enforces the deadline
+# NOTE(self): PyGithub parses answers with plain asserts and look-ups; a malformed answer raises one of these.
 _SENSELESS = (
     sdk.BadAttributeException,
     AssertionError,
@@ -51,25 +51,25 @@ logger = logging.getLogger(__name__)
 
 
 class Ask:
-    """What the work of one call asks by: PyGithub's `requester` for it, and the objects that it makes over that."""
+    """The interface for the work of one call: PyGithub's `requester`, and PyGithub objects made with it."""
 
     def __init__(self, requester: sdk.Requester) -> None:
         self.requester = requester
 
     def get(self, url: str, parameters: Json | None = None) -> Any:  # noqa: ANN401 - JSON
-        """Return what stands at an address."""
+        """Return the JSON at an address."""
         return self.requester.requestJsonAndCheck("GET", url, parameters=parameters)[1]
 
     def send(self, method: str, url: str, body: Json | None = None) -> Any:  # noqa: ANN401 - JSON
-        """Change what stands at an address; return the answer."""
+        """Change what is at an address; return the answer."""
         return self.requester.requestJsonAndCheck(method, url, input=body)[1]
 
     def do(self, method: str, url: str, body: Json | None = None) -> None:
-        """Change what stands at an address, whatever is answered to say that it is done."""
+        """Change what is at an address; ignore the body of the answer."""
         self.requester.requestJsonAndCheck(method, url, input=body)
 
     def pages(self, url: str, parameters: Json | None = None, *, items: str = "") -> Iterator[Json]:
-        """All of a list, one request a page; `items` is the field that holds it where the answer is an object."""
+        """Yield all items of a list, one request a page; `items` is the field that holds them in an object."""
         page = 1
         while True:
             asked = {**(parameters or {}), "per_page": PAGE, "page": page}
@@ -80,7 +80,7 @@ class Ask:
             page += 1
 
     def given(self, value: T | None) -> Any:  # noqa: ANN401 - as PyGithub takes it
-        """Return a value as PyGithub takes it, which leaves out what is empty."""
+        """Return a value as PyGithub takes it: an empty one is left out."""
         return value or sdk.NotSet
 
     def repository(self, repo: Repo) -> sdk.Repository:
@@ -119,7 +119,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Makes calls, one at a time, in the name of `token`. With `wrong` nothing is asked: that is the answer."""
+    """Makes calls, one at a time, as the account of `token`. With `wrong` nothing is sent: that is the result."""
 
     wrong: Err | None
     api_url: str
@@ -129,11 +129,11 @@ class Caller:
     sender: RequestSender
 
     async def read(self, what: str, work: Callable[[Ask], T], *, per_page: int = PAGE) -> ApiResult[T]:
-        """Ask for something; `what` completes "could not …"."""
+        """Make a reading call; `what` completes "could not …"."""
         return await self._call(what, work, write=False, per_page=per_page)
 
     async def write(self, what: str, work: Callable[[Ask], T]) -> ApiResult[T]:
-        """Change something in public; never sent twice."""
+        """Make a call that changes something in public; it is never sent twice."""
         if not self.token and self.wrong is None:
             return Err(f"could not {what}: there is no GitHub token (AGENT_GITHUB_TOKEN)", kind="auth")
         return await self._call(what, work, write=True, per_page=PAGE)
@@ -158,7 +158,7 @@ class Caller:
                 return unreadable(what, write=write)
 
     async def _run(self, work: Callable[[], T], permit: Permit) -> T:
-        """Do `work` in a greenlet; each request that it switches here with is sent, and its answer switched back."""
+        """Run `work` in a greenlet; send each request that it switches here with, and switch the answer back."""
         working = greenlet(work)
         working.gr_context = copy_context()
         came = working.switch()
@@ -173,11 +173,11 @@ class Caller:
 
 
 Callers = Callable[..., Caller]
-"""Returns a `Caller`, given what checks found wrong, each None where nothing is."""
+"""Returns a `Caller`, given the results of checks, each None if nothing is wrong."""
 
 
 class Bearer(sdk.Token):
-    """A token, sent the way GitHub recommends."""
+    """A token, sent in the way that GitHub recommends."""
 
     @property
     def token_type(self) -> str:
@@ -185,10 +185,10 @@ class Bearer(sdk.Token):
 
 
 def _requester(what: str, *, api_url: str, token: str, per_page: int) -> sdk.Requester:
-    """PyGithub's requester for the one call `what`; objects made over it fetch nothing by themselves."""
+    """Return PyGithub's requester for the one call `what`; objects made with it fetch nothing by themselves."""
 
     class OfCall(sdk.Requester):
-        """A class of its own, as PyGithub keeps the connection classes there."""
+        """A separate class, because PyGithub stores the connection classes on it."""
 
     connections = [
         type(name, (_Connection,), {"scheme": scheme, "default_port": port, "what": what})
@@ -210,7 +210,7 @@ def _requester(what: str, *, api_url: str, token: str, per_page: int) -> sdk.Req
 
 
 class _Connection:
-    """What PyGithub takes for a connection."""
+    """Stands in for PyGithub's connection."""
 
     scheme: ClassVar[str]
     default_port: ClassVar[int]
@@ -238,11 +238,11 @@ class _Connection:
         return _Response(getcurrent().parent.switch(self._asked))
 
     def close(self) -> None:
-        """There is nothing to close; `sending` keeps the connections."""
+        """Do nothing; `sending` keeps the connections."""
 
 
 class _Response:
-    """What PyGithub takes for an answer."""
+    """Stands in for PyGithub's response."""
 
     def __init__(self, answer: KeptAnswer) -> None:
         self.status = answer.status

@@ -1,7 +1,7 @@
-"""GitHub as one account sees it: the adapter's public face.
+"""GitHub as one account sees it: the public interface of the adapter.
 
-Every operation answers `ApiResult`; only our own bugs raise. There is no policy and no deduplication here, and nothing
-survives a crash: GitHub is the record. PyGithub forms the requests, `adapters/web` carries them.
+Every operation returns `ApiResult`; only our own bugs raise. There is no policy and no deduplication here, and nothing
+is kept across a crash: GitHub is the record. PyGithub builds the requests, `adapters/web` sends them.
 """
 
 from __future__ import annotations
@@ -72,27 +72,27 @@ READ_TIMEOUT_S = 15.0
 _OK = 200
 _PREFIXES: dict[str, TokenKind] = {"ghp_": "classic", "github_pat_": "fine_grained", "ghs_": "app", "ghu_": "app"}
 MAX_COMMENTS = 10_000
-"""The most comments that are read of one issue, oldest first."""
+"""The most comments of one issue that are read, oldest first."""
 MAX_EVENTS = 1_000
 
 
 class GitHub:
     """One account at one service.
 
-    Issues, comments and accounts are asked for here; the rest by `pulls`, `contents`, `refs`, `repositories`,
-    `accounts`, `notifications` and `search`, which share its budget, its spacing and its bursts.
+    Issues, comments and accounts are handled here; the rest in `pulls`, `contents`, `refs`, `repositories`, `accounts`,
+    `notifications` and `search`, which share its budget, its spacing and its bursts.
 
     Args:
-        api_url: where the service answers, for example `https://api.github.com`. No other origin is spoken to.
+        api_url: the API, for example `https://api.github.com`. No other origin is contacted.
         login: the account's name; "" for nobody.
         token: its token; "" for nobody, who may read what is public.
         clock: time for spacing and limits.
         min_spacing_s: the least number of seconds between two requests.
         timeout_s: how long the service may be silent while it answers.
-        write_block_reason: asked right before each write leaves: why it must not, or "".
-        on_response: told of each request whether the service answered as one does that is well, and if not, how.
-        on_lost_edit: told of each edit of somebody else that a write of ours replaced for good.
-        transport: makes what the requests travel by.
+        write_block_reason: called right before each write leaves; returns why it must not leave, or "".
+        on_response: called after each request with whether the service works, and if not, what it answered.
+        on_lost_edit: called with each edit by somebody else that a write of ours replaced for good.
+        transport: makes the transport of the requests.
 
     """
 
@@ -135,7 +135,7 @@ class GitHub:
         self.search = PlaceSearch(self._caller)
 
     def _caller(self, *wrong: Err | None) -> Caller:
-        """Return what makes calls; after a check that found something `wrong` it asks nothing and answers with that."""
+        """Return a `Caller`; if a check found something `wrong`, it sends nothing and returns that."""
         from adapters.github.calls import Caller  # noqa: PLC0415 - loads PyGithub, which takes half a second
 
         return Caller(
@@ -148,7 +148,7 @@ class GitHub:
         )
 
     def page(self, repo: Repo) -> str:
-        """Return where people read a repository."""
+        """Return the URL of a repository's page."""
         return f"{self.address}/{repo.full_name}"
 
     @property
@@ -163,30 +163,30 @@ class GitHub:
 
     @property
     def rate(self) -> RateLimitStatus:
-        """What is left of the hour's requests, as far as we know."""
+        """The remaining requests of the hour, as far as known."""
         return self._gate.budget.status
 
     def back_off(self) -> BackOff | None:
-        """How long and why nothing is sent; None while requests may leave."""
+        """Return for how long and why nothing is sent; None while requests may leave."""
         return self._gate.budget.back_off()
 
     @property
     def enough_for_loops(self) -> bool:
-        """Whether enough requests are left for a loop to begin its round; a loop that finds too few skips it."""
+        """Whether enough requests are left for a loop to start a round; otherwise it skips the round."""
         return enough_for_loops(self.rate)
 
     def burst(self) -> AbstractAsyncContextManager[None]:
-        """`async with github.burst():` calls inside follow each other at once, and nothing comes between."""
+        """Send the requests of all calls inside `async with` one after the other, with no other request in between."""
         return self._gate.spacing.burst()
 
     async def pause(self, seconds: float) -> None:
-        """Let time pass; within a burst other requests may leave meanwhile, and the burst goes on after them."""
+        """Wait for `seconds`; within a burst other requests may leave meanwhile, and the burst continues after them."""
         await self._gate.spacing.pause(seconds)
 
     async def create_issue(
         self, repo: Repo, title: str, body: str, *, labels: Sequence[str] = (), assignees: Sequence[str] = ()
     ) -> ApiResult[Issue]:
-        """Open an issue, assigned to ourselves if to nobody else; title and body are cut to what GitHub takes."""
+        """Open an issue, assigned to ourselves if to nobody else; title and body are cut to GitHub's limits."""
         what = f"create an issue in {repo.full_name}"
         who = tuple(assignees) or ((self._login,) if self._login else ())
         short, text = fit_title(title), fit_body(body)
@@ -209,13 +209,13 @@ class GitHub:
         since: str = "",
         limit: int = 100,
     ) -> ApiResult[tuple[Issue, ...]]:
-        """The newest issues, pull requests among them.
+        """Return the newest issues, pull requests among them.
 
         Args:
-            repo: where.
-            state: of the issues.
+            repo: the repository.
+            state: only issues in this state.
             creator: only this account's.
-            labels: only those that have all of them.
+            labels: only those that have all of these.
             since: only those changed since, ISO-8601.
             limit: the most to return, at least 1; each hundred costs a request.
 
@@ -239,7 +239,7 @@ class GitHub:
         )
 
     async def get_issue(self, repo: Repo, number: int) -> ApiResult[Issue]:
-        """One issue or pull request."""
+        """Return one issue or pull request."""
         what = f"read {repo.full_name}#{number}"
         return await self._caller(wrong_place(what, repo, number)).read(
             what, lambda ask: convert.issue(ask.issue(repo, number).complete())
@@ -256,10 +256,10 @@ class GitHub:
         labels: Sequence[str] | None = None,
         assignees: Sequence[str] | None = None,
     ) -> ApiResult[Issue]:
-        """Change what is given. An empty title or body is left as it stands; labels and assignees are replaced.
+        """Change the given fields. An empty title or body stays unchanged; labels and assignees are replaced.
 
-        A body that others may edit meanwhile is written by `rewriting`. It is never cut, as what people wrote stands in
-        it: one that is too long for GitHub changes nothing.
+        A body that others may edit at the same time is written with `rewriting`. It is never cut, since it holds what
+        people wrote: one that is too long for GitHub changes nothing.
         """
         what = f"update {repo.full_name}#{number}"
         short, text = fit_title(title), body if body.strip() else ""
@@ -280,7 +280,7 @@ class GitHub:
         return await self._caller(wrong_place(what, repo, number), too_long(what, body)).write(what, work)
 
     async def list_comments(self, repo: Repo, number: int, *, since: str = "") -> ApiResult[tuple[Comment, ...]]:
-        """All comments, oldest first; `since` (ISO-8601) leaves only those written or changed since."""
+        """Return all comments, oldest first; with `since` (ISO-8601) only those written or changed since."""
         what = f"read the comments of {repo.full_name}#{number}"
         moment = moment_of(since)
 
@@ -291,7 +291,7 @@ class GitHub:
         return await self._caller(wrong_place(what, repo, number), no_time(what, since, moment)).read(what, work)
 
     async def create_comment(self, repo: Repo, number: int, body: str) -> ApiResult[Comment]:
-        """Comment on an issue or pull request; the body is cut to what GitHub takes."""
+        """Comment on an issue or pull request; the body is cut to GitHub's limit."""
         what = f"comment on {repo.full_name}#{number}"
         text = fit_body(body)
         return await self._caller(wrong_place(what, repo, number), empty(what, "text", body)).write(
@@ -299,14 +299,14 @@ class GitHub:
         )
 
     async def get_comment(self, repo: Repo, comment_id: int) -> ApiResult[Comment]:
-        """One comment on an issue or pull request."""
+        """Return one comment on an issue or pull request."""
         what = f"read a comment in {repo.full_name}"
         return await self._caller(wrong_place(what, repo, comment_id)).read(
             what, lambda ask: convert.comment(ask.comment(repo, comment_id).complete())
         )
 
     async def edits(self, node_id: str) -> ApiResult[tuple[BodyEdit, ...]]:
-        """The newest versions of the text of an issue or comment, newest first; none if it was never edited."""
+        """Return the newest versions of the text of an issue or comment, newest first; none if it was never edited."""
 
         def work(ask: Ask) -> tuple[BodyEdit, ...]:
             _, answer = ask.requester.graphql_query(_EDITS, {"id": node_id, "most": _MOST_EDITS})
@@ -319,7 +319,7 @@ class GitHub:
         return await self._caller().read("read who edited a text", work)
 
     async def edit_comment(self, repo: Repo, comment_id: int, body: str) -> ApiResult[Comment]:
-        """Give a comment another text, cut to what GitHub takes; its author may, and who may push."""
+        """Replace the text of a comment, cut to GitHub's limit; its author may do this, and anybody who may push."""
         what = f"change a comment in {repo.full_name}"
 
         def work(ask: Ask) -> Comment:
@@ -330,7 +330,7 @@ class GitHub:
         return await self._caller(wrong_place(what, repo, comment_id), empty(what, "text", body)).write(what, work)
 
     async def delete_comment(self, repo: Repo, comment_id: int) -> ApiResult[None]:
-        """Take a comment away; one that is gone already is a success."""
+        """Delete a comment; it is a success if it is already gone."""
         what = f"delete a comment in {repo.full_name}"
         done = await self._caller(wrong_place(what, repo, comment_id)).write(
             what, lambda ask: ask.comment(repo, comment_id).delete()
@@ -338,14 +338,14 @@ class GitHub:
         return Ok(None) if isinstance(done, Err) and done.kind == "not_found" else done
 
     async def add_reaction(self, repo: Repo, number: int, reaction: Reaction) -> ApiResult[int]:
-        """React to an issue; the reaction's id. The same reaction again is the same one."""
+        """React to an issue; return the reaction's id. Repeating the same reaction returns the same one."""
         what = f"react to {repo.full_name}#{number}"
         return await self._caller(wrong_place(what, repo, number)).write(
             what, lambda ask: convert.number(ask.issue(repo, number).create_reaction(reaction).id)
         )
 
     async def add_assignees(self, repo: Repo, number: int, logins: Sequence[str]) -> ApiResult[Issue]:
-        """Assign more accounts; GitHub passes over those that cannot be assigned."""
+        """Assign more accounts; GitHub ignores those that cannot be assigned."""
         what = f"assign {', '.join(logins)} to {repo.full_name}#{number}"
 
         def work(ask: Ask) -> Issue:
@@ -358,7 +358,7 @@ class GitHub:
         )
 
     async def remove_assignee(self, repo: Repo, number: int, login: str) -> ApiResult[Issue]:
-        """Unassign an account, unless it is the only one; the issue as it stands then."""
+        """Unassign an account, unless it is the only one; return the resulting issue."""
         what = f"unassign {login} from {repo.full_name}#{number}"
 
         def work(ask: Ask) -> Issue:
@@ -375,7 +375,7 @@ class GitHub:
             return await self._caller().write(what, work)
 
     async def labellings(self, repo: Repo, number: int) -> ApiResult[tuple[Labelling, ...]]:
-        """Who put which labels on an issue, and took them away, oldest first."""
+        """Return who added and removed which labels on an issue, oldest first."""
         what = f"read who labelled {repo.full_name}#{number}"
 
         def work(ask: Ask) -> tuple[Labelling, ...]:
@@ -387,8 +387,8 @@ class GitHub:
     async def acted_since(self, account: Account, repo: Repo, moment: datetime) -> ApiResult[bool]:
         """Return whether an account did anything since then in public, or in a repository, as far as GitHub tells.
 
-        Of the newest `PAGE` events of each. Where all of these in a private repository are newer, they may hide what
-        it did, so that it counts as done.
+        Only the newest `PAGE` events of each are read. If all of those in a private repository are newer, they may hide
+        what it did, so the answer is True.
         """
         what = f"read what {account.login} did"
         urls = (f"/users/{quote(account.login, safe='')}/events/public", f"{repo_path(repo)}/events")
@@ -403,7 +403,7 @@ class GitHub:
         return await self._caller(wrong_place(what, repo)).read(what, work)
 
     async def add_labels(self, repo: Repo, number: int, labels: Sequence[str]) -> ApiResult[tuple[str, ...]]:
-        """Add labels to an issue; all that it has then. Labels that the repository does not know become known."""
+        """Add labels to an issue; return all its labels. Labels that are new to the repository are created."""
         what = f"label {repo.full_name}#{number}"
         url, body = f"{repo_path(repo)}/issues/{number}/labels", {"labels": [*labels]}
         return await self._caller(wrong_place(what, repo, number), empty(what, "label", "".join(labels))).write(
@@ -411,7 +411,7 @@ class GitHub:
         )
 
     async def remove_label(self, repo: Repo, number: int, label: str) -> ApiResult[None]:
-        """Take a label from an issue; one that it does not have is a success."""
+        """Remove a label from an issue; it is a success if the issue does not have it."""
         what = f"take a label from {repo.full_name}#{number}"
         url = f"{repo_path(repo)}/issues/{number}/labels/{quote(label, safe='')}"
         done = await self._caller(wrong_place(what, repo, number), empty(what, "label", label)).write(
@@ -420,14 +420,14 @@ class GitHub:
         return Ok(None) if isinstance(done, Err) and done.kind == "not_found" else done
 
     async def get_repository(self, repo: Repo) -> ApiResult[Repository]:
-        """A repository, if it is there and we may see it."""
+        """Return a repository, if it exists and we may see it."""
         what = f"read the repository {repo.full_name}"
         return await self._caller(wrong_place(what, repo)).read(
             what, lambda ask: convert.repository(ask.repository(repo).complete())
         )
 
     async def get_user(self, login: str) -> ApiResult[GitHubPerson]:
-        """Who somebody is."""
+        """Return an account by its login."""
         what = f"read the account {login}"
         if not is_login(login):
             return Err(f"could not {what}: no account can be called that", kind="invalid")
@@ -435,9 +435,9 @@ class GitHub:
         return await self._caller().read(what, lambda ask: convert.person(ask.person(url).complete()))
 
     async def rights(self) -> ApiResult[TokenRights]:
-        """Return whose the token is, of which kind, and the scopes that GitHub tells of it.
+        """Return the account and the kind of the token, and the scopes that GitHub tells.
 
-        It asks without PyGithub, as every start asks it and many lives need nothing more of GitHub.
+        This works without PyGithub, since every start needs it, and often nothing more of GitHub.
         """
         what = "check the GitHub token"
         if not self._token:

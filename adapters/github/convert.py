@@ -1,7 +1,7 @@
-"""PyGithub's objects, and the JSON that it has no objects for, as the values of `types`.
+"""Converts PyGithub's objects, and JSON that has no such object, to the values of `types`.
 
-What an answer left out PyGithub would fetch, one request for each object; so each is taken as whole before it is read.
-Raises `ValueError` or `KeyError` where something is missing that must be there.
+PyGithub would fetch what an answer left out, with one request for each object; so each is marked complete before it is
+read. Raises `ValueError` or `KeyError` if a required part is missing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound="sdk.CompletableGithubObject")
 GHOST = "ghost"
-"""What GitHub calls the author of what an account wrote that is gone."""
+"""GitHub's author of posts whose account is gone."""
 
 _SHOWN_CHARS = 300
 _LINK_MODE = "120000"
@@ -55,7 +55,7 @@ _REVIEW_STATES: dict[str, ReviewState] = {
 
 
 def issue(found: sdk.Issue) -> Issue:
-    """An issue, or a pull request seen as one."""
+    """Return an issue, or a pull request as an issue."""
     whole(found)
     state: IssueState = "closed" if found.state == "closed" else "open"
     return Issue(
@@ -79,7 +79,7 @@ def issue(found: sdk.Issue) -> Issue:
 
 
 def comment(found: sdk.IssueComment | sdk.PullRequestComment) -> Comment:
-    """A comment on an issue or pull request, or on a line of one."""
+    """Return a comment on an issue or pull request, or on a line of one."""
     whole(found)
     return Comment(
         id=number(found.id),
@@ -94,7 +94,7 @@ def comment(found: sdk.IssueComment | sdk.PullRequestComment) -> Comment:
 
 
 def repository(found: sdk.Repository) -> Repository:
-    """A repository."""
+    """Return a repository."""
     whole(found)
     return Repository(
         full_name=text(found.full_name),
@@ -115,7 +115,7 @@ def repository(found: sdk.Repository) -> Repository:
 
 
 def person(found: sdk.NamedUser) -> GitHubPerson:
-    """An account."""
+    """Return an account."""
     whole(found)
     return GitHubPerson(
         login=text(found.login),
@@ -129,7 +129,7 @@ def person(found: sdk.NamedUser) -> GitHubPerson:
 
 
 def pull_request(found: sdk.PullRequest) -> PullRequest:
-    """A pull request."""
+    """Return a pull request."""
     whole(found)
     state: IssueState = "closed" if found.state == "closed" else "open"
     return PullRequest(
@@ -160,7 +160,7 @@ def pull_request(found: sdk.PullRequest) -> PullRequest:
 
 
 def pull_file(found: sdk.File) -> PullFile:
-    """A changed file."""
+    """Return a changed file."""
     return PullFile(
         path=text(found.filename),
         status=text(found.status),
@@ -173,7 +173,7 @@ def pull_file(found: sdk.File) -> PullFile:
 
 
 def review(found: sdk.PullRequestReview) -> Review:
-    """A review."""
+    """Return a review."""
     return Review(
         id=number(found.id),
         author=login(found.user),
@@ -187,7 +187,7 @@ def review(found: sdk.PullRequestReview) -> Review:
 
 
 def review_comment(found: sdk.PullRequestComment) -> ReviewComment:
-    """A comment on a line; the line is that of the commit it was written for where the newest has it no more."""
+    """Return a comment on a line; `line` is that of the original commit if the newest no longer has it."""
     whole(found)
     return ReviewComment(
         review_id=found.pull_request_review_id or 0,
@@ -200,62 +200,62 @@ def review_comment(found: sdk.PullRequestComment) -> ReviewComment:
 
 
 def merge(found: sdk.PullRequestMergeStatus) -> Merge:
-    """What came of a merge."""
+    """Return the result of a merge."""
     return Merge(text(found.sha), bool(found.merged), found.message or "")
 
 
 def tree_entry(found: dict[str, Any]) -> ContentEntry:
-    """A file, link or submodule of a tree."""
+    """Return a file, link or submodule of a tree."""
     path = str(found["path"])
     kind = "submodule" if found["type"] == "commit" else "symlink" if found.get("mode") == _LINK_MODE else "file"
     return ContentEntry(path.rpartition("/")[2], path, kind, str(found["sha"]), int(found.get("size") or 0))
 
 
 def content_entry(found: dict[str, Any]) -> ContentEntry:
-    """A file or folder."""
+    """Return a file or folder."""
     return ContentEntry(found["name"], found["path"], found["type"], found.get("sha") or "", found.get("size") or 0)
 
 
 def file_change(path: str, found: dict[str, Any]) -> FileChange:
-    """A file that was written or deleted."""
+    """Return a file that was written or deleted."""
     content = found.get("content")
     return FileChange(path, text(content["sha"]) if content else "", text(found["commit"]["sha"]))
 
 
 def git_ref(found: dict[str, Any]) -> GitRef:
-    """A branch or tag by its full name."""
+    """Return a branch or tag by its full name."""
     return GitRef(text(found["ref"]), text(found["object"]["sha"]))
 
 
 def git_commit(found: dict[str, Any]) -> GitCommit:
-    """A commit as the Git database interface has it."""
+    """Return a commit of the Git database API."""
     parents = tuple(text(one["sha"]) for one in found["parents"])
     return GitCommit(text(found["sha"]), text(found["tree"]["sha"]), found["message"] or "", parents)
 
 
 def branch(found: dict[str, Any]) -> Branch:
-    """A branch."""
+    """Return a branch."""
     return Branch(text(found["name"]), text(found["commit"]["sha"]))
 
 
 def account(found: dict[str, Any]) -> Account:
-    """An account."""
+    """Return an account with its id."""
     return Account(int(found["id"]), text(found["login"]))
 
 
 def labelling(found: dict[str, Any]) -> Labelling:
-    """That a label was put on an issue, or taken away."""
+    """Return the event that a label was added to an issue or removed."""
     by = account(found["actor"]) if found.get("actor") else Account(0, GHOST)
     return Labelling(text(found["label"]["name"]), by, found["event"] == "labeled", text(found["created_at"]))
 
 
 def organization(found: dict[str, Any]) -> Organization:
-    """An organisation."""
+    """Return an organisation."""
     return Organization(text(found["login"]), found.get("description") or "")
 
 
 def notification(found: dict[str, Any]) -> GitHubNotification:
-    """A notification."""
+    """Return a notification."""
     subject, repo = found["subject"], found["repository"]
     return GitHubNotification(
         id=text(found["id"]),
@@ -274,44 +274,44 @@ def _end(part: sdk.PullRequestPart) -> PullBranch:
 
 
 def number(value: int | None) -> int:
-    """A number that must be there."""
+    """Return a number; raise `ValueError` if it is missing."""
     if not value:
         raise ValueError("a number is missing")
     return value
 
 
 def login(user: sdk.NamedUser | sdk.Organization | None) -> str:
-    """The login of an account; `GHOST` for one that is gone."""
+    """Return the login of an account; `GHOST` if it is gone."""
     return text(whole(user).login) if user else GHOST
 
 
 def account_id(user: sdk.NamedUser | sdk.Organization | None) -> int:
-    """The numeric id of an account; 0 for one that is gone."""
+    """Return the numeric id of an account; 0 if it is gone."""
     return (whole(user).id or 0) if user else 0
 
 
 def whole(found: C) -> C:
-    """The same object, which fetches nothing from now on."""
+    """Mark an object as complete, so that it fetches nothing, and return it."""
     found._set_complete()  # noqa: SLF001 - PyGithub has no other way to say it
     return found
 
 
 def text(value: str | None) -> str:
-    """A text that must be there."""
+    """Return a text; raise `ValueError` if it is missing."""
     if not value:
         raise ValueError("a text is missing")
     return value
 
 
 def time(moment: datetime | None) -> str:
-    """A moment that must be there, as ISO-8601 UTC."""
+    """Return a moment as ISO-8601 UTC; raise `ValueError` if it is missing."""
     if moment is None:
         raise ValueError("a time is missing")
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _pulls(told: Mapping[str, Any]) -> Literal["all", "collaborators", "nobody"]:
-    """Who may open pull requests; PyGithub knows no attribute for it."""
+    """Return who may open pull requests; PyGithub has no attribute for it."""
     if told.get("has_pull_requests") is False:
         return "nobody"
     return "collaborators" if told.get("pull_request_creation_policy") == "collaborators_only" else "all"

@@ -1,7 +1,7 @@
-"""Files and branches of repositories. Every operation answers `ApiResult`; only our own bugs raise.
+"""Files and branches of repositories. Every operation returns `ApiResult`; only our own bugs raise.
 
-PyGithub's requester carries these, as its objects would encode a path as a whole, follow a list by themselves, or hide
-the headers.
+These use PyGithub's requester directly, as its objects would encode a path as a whole, follow a list by themselves, or
+hide the headers.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ MAX_BRANCHES = 1_000
 
 
 class Contents:
-    """Files of a repository, one by one; `ref` and `branch` are the default branch where they are ""."""
+    """Files of a repository, one by one; `ref` and `branch` are the default branch if they are ""."""
 
     def __init__(self, caller: Callers) -> None:
         self._caller = caller
 
     async def list(self, repo: Repo, path: str = "", *, ref: str = "") -> ApiResult[tuple[ContentEntry, ...]]:
-        """What a folder holds, the root where `path` is ""; of a file, the file alone."""
+        """Return the entries of a folder, of the root if `path` is ""; for a file, the file alone."""
         what = f"list {path or 'the files'} in {repo.full_name}"
 
         def work(ask: Ask) -> tuple[ContentEntry, ...]:
@@ -56,7 +56,7 @@ class Contents:
         ).read(what, work)
 
     async def tree(self, repo: Repo, ref: str) -> ApiResult[Tree]:
-        """Return all files on a branch, in one request; of more than 100,000 GitHub leaves some out."""
+        """Return all files on a branch, in one request; if there are more than 100,000 GitHub leaves some out."""
         what = f"list all files in {repo.full_name}"
 
         def work(ask: Ask) -> Tree:
@@ -71,7 +71,7 @@ class Contents:
     async def read(
         self, repo: Repo, path: str, *, ref: str = "", max_chars: int = MAX_FILE_CHARS
     ) -> ApiResult[FileContent]:
-        """The text of a file, at most `max_chars` characters of it; of kind `invalid` for a folder and for no text."""
+        """Return the text of a file, at most `max_chars` characters; an `invalid` `Err` for a folder or non-text."""
         what = f"read {path} in {repo.full_name}"
 
         def work(ask: Ask) -> FileContent:
@@ -92,7 +92,7 @@ class Contents:
         )
 
     async def blob(self, repo: Repo, sha: str) -> ApiResult[bytes]:
-        """Return a whole file, text or not, by the hash of what it holds."""
+        """Return a whole file, text or not, by the hash of its content."""
         what = f"read a file of {repo.full_name}"
         url = f"{repo_path(repo)}/git/blobs/{sha}"
         return await self._caller(wrong_place(what, repo), empty(what, "file", sha), wrong_sha(what, sha)).read(
@@ -105,13 +105,13 @@ class Contents:
         """Write a file in one commit.
 
         Args:
-            repo: where.
-            path: from the root.
+            repo: the repository.
+            path: its path from the root.
             text: the whole file.
-            message: of the commit.
-            branch: that gets the commit.
-            sha: of the file that is overwritten, "" for a new one. The error is of kind `conflict` where another stands
-                there.
+            message: the message of the commit.
+            branch: the branch that gets the commit.
+            sha: the hash of the file that is overwritten, "" for a new file. The error is of kind `conflict` if another
+                file is there.
 
         """
         what = f"write {path} in {repo.full_name}"
@@ -137,13 +137,13 @@ class Contents:
 
 
 class Refs:
-    """Branches of a repository. Making one is atomic: of several who try, one succeeds."""
+    """Branches of a repository. Creating one is atomic: of several attempts, one succeeds."""
 
     def __init__(self, caller: Callers) -> None:
         self._caller = caller
 
     async def branches(self, repo: Repo, *, limit: int = MAX_BRANCHES) -> ApiResult[tuple[Branch, ...]]:
-        """All branches, by name."""
+        """Return all branches, by name."""
         what = f"list the branches of {repo.full_name}"
         url = f"{repo_path(repo)}/branches"
         return await self._caller(wrong_place(what, repo)).read(
@@ -151,7 +151,7 @@ class Refs:
         )
 
     async def get(self, repo: Repo, branch: str) -> ApiResult[GitRef]:
-        """One branch; of kind `not_found` where there is none."""
+        """Return one branch; `Err` of kind `not_found` if there is none."""
         what = f"read the branch {branch} of {repo.full_name}"
         url = f"{repo_path(repo)}/git/ref/{_heads(branch)}"
         return await self._caller(wrong_place(what, repo), wrong_branch(what, branch)).read(
@@ -159,7 +159,7 @@ class Refs:
         )
 
     async def matching(self, repo: Repo, prefix: str, *, limit: int = MAX_BRANCHES) -> ApiResult[tuple[GitRef, ...]]:
-        """The branches whose name begins with `prefix`, for example `soul/`."""
+        """Return the branches whose name begins with `prefix`, for example `soul/`."""
         what = f"list the branches {prefix}… of {repo.full_name}"
         url = f"{repo_path(repo)}/git/matching-refs/{_heads(prefix)}"
         return await self._caller(wrong_place(what, repo), wrong_branch(what, prefix.removesuffix("/"))).read(
@@ -167,14 +167,14 @@ class Refs:
         )
 
     async def create(self, repo: Repo, branch: str, sha: str) -> ApiResult[GitRef]:
-        """Make a branch at the commit `sha`. The error is of kind `conflict` where it exists: somebody was first."""
+        """Create a branch at the commit `sha`. The error is of kind `conflict` if it exists: somebody was first."""
         what = f"create the branch {branch} in {repo.full_name}"
         wrong = wrong_place(what, repo), wrong_branch(what, branch), empty(what, "commit", sha), wrong_sha(what, sha)
         url, body = f"{repo_path(repo)}/git/refs", {"ref": f"refs/heads/{branch}", "sha": sha}
         return await self._caller(*wrong).write(what, lambda ask: convert.git_ref(ask.send("POST", url, body)))
 
     async def commit(self, repo: Repo, sha: str) -> ApiResult[GitCommit]:
-        """One commit, with its tree and message."""
+        """Return one commit, with its tree and message."""
         what = f"read the commit {sha} of {repo.full_name}"
         url = f"{repo_path(repo)}/git/commits/{sha}"
         return await self._caller(wrong_place(what, repo), empty(what, "commit", sha), wrong_sha(what, sha)).read(
@@ -184,9 +184,9 @@ class Refs:
     async def create_empty_commit(
         self, repo: Repo, parent: GitCommit, *, message: str, name: str, email: str, date: str
     ) -> ApiResult[GitCommit]:
-        """Store a commit upon `parent` that changes nothing, on no branch.
+        """Store a commit on top of `parent` that changes nothing, on no branch.
 
-        Its author and its date (ISO-8601 UTC) are given, so that the same call stores the same commit again.
+        Its author and date (ISO-8601 UTC) are given, so that the same call stores the same commit again.
         """
         what = f"store a commit in {repo.full_name}"
         author = {"name": name, "email": email, "date": date}
@@ -197,7 +197,7 @@ class Refs:
         ).write(what, lambda ask: convert.git_commit(ask.send("POST", url, body)))
 
     async def delete(self, repo: Repo, branch: str) -> ApiResult[None]:
-        """Delete a branch; one that is gone already is a success."""
+        """Delete a branch; it is a success if it is already gone."""
         what = f"delete the branch {branch} of {repo.full_name}"
         if wrong := wrong_place(what, repo) or wrong_branch(what, branch):
             return wrong
@@ -222,5 +222,5 @@ def _at(ref: str) -> dict[str, str] | None:
 
 
 def _heads(branch: str) -> str:
-    """A ref in an address: GitHub takes its slashes encoded."""
+    """Return a branch as a ref in an address: GitHub accepts its slashes encoded."""
     return quote(f"heads/{branch}", safe="")

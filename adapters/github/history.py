@@ -1,4 +1,4 @@
-"""What happened to an issue or a comment: who labelled it, and who edited its text. Times are ISO-8601 UTC."""
+"""The history of an issue or a comment: who labelled it, and who edited its text. Times are ISO-8601 UTC."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from adapters.github.types import Account, Repo
 
 @dataclass(frozen=True, slots=True)
 class Labelling:
-    """That an account put a label on an issue (`is_added`), or took it away; `at` is when, ISO-8601."""
+    """An account added a label to an issue (`is_added`), or removed it; `at` is the time, ISO-8601."""
 
     label: str
     by: Account
@@ -19,7 +19,7 @@ class Labelling:
 
 @dataclass(frozen=True, slots=True)
 class BodyEdit:
-    """One version of a text; `body` is the whole text of that version, None where GitHub does not show it."""
+    """One version of a text; `body` is its whole text, None if GitHub does not show it."""
 
     body: str | None
     editor: str

@@ -1,6 +1,6 @@
-"""Looks whether anything came at GitHub for an account that sleeps: conditional reads, and no text is kept.
+"""Checks whether anything came on GitHub for an account that sleeps: conditional reads; no text is kept.
 
-An answer that has not changed (304) does not count towards the account's hourly limit.
+An unchanged answer (304) does not count towards the account's hourly limit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ASKED: Mapping[str, str | int] = {"all": "true", "per_page": 50}
 _NEWEST_ISSUES: Mapping[str, str | int] = {"state": "all", "sort": "updated", "direction": "desc", "per_page": 5}
 _FIELDS = ("id", "updated_at", "state", "comments")
 _REPO_PARTS = 5
-_GONE = frozenset({404, 410, 451})  # also without issues, and taken down
+_GONE = frozenset({404, 410, 451})  # missing, or without issues, or taken down
 _MARK_CHARS = 32
 
 
@@ -41,7 +41,7 @@ def is_watchable(address: str) -> bool:
 
 
 class GitHubNewest:
-    """Looks for one account at `addresses`, each of which `is_watchable`. `seen` are the marks of what was there."""
+    """Checks `addresses` for one account; each `is_watchable`. `seen` has a mark of what was at each."""
 
     def __init__(
         self, client: httpx.AsyncClient, *, api_url: str, token: str, addresses: Sequence[str], clock: Clock
@@ -49,7 +49,7 @@ class GitHubNewest:
         self.service = api_url
         self.seen: dict[str, str] = {}
         self.slower = 1.0
-        """How many times the usual wait GitHub asks for between two looks."""
+        """How many times longer than usual GitHub asks to wait between two looks."""
         self._client = client
         self._token = token
         self._addresses = addresses
@@ -57,18 +57,18 @@ class GitHubNewest:
         self._validators: dict[str, str] = {}
 
     async def came(self) -> ApiResult[bool]:
-        """Return whether anything came since `seen`; the first look notes how things stand."""
+        """Return whether anything came since `seen`; the first look sets `seen`."""
         is_new = False
         for address in self._addresses:
             if isinstance(mark := await self._mark(address), Err):
                 return Ok(is_new) if is_new else mark
             if mark.data is not None and self._is_new(mark.data, self.seen.setdefault(address, mark.data)):
                 is_new = True
-                self._validators.pop(address)  # it stays news
+                self._validators.pop(address)  # the next look finds it again
         return Ok(is_new)
 
     async def _mark(self, address: str) -> ApiResult[str | None]:
-        """Return the mark of what is there now; None where nothing changed since the last look."""
+        """Return the mark of what is there now; None if nothing changed since the last look."""
         what, known = f"read {address}", self._validators.get(address)
         headers = {
             "Authorization": f"Bearer {self._token}",
@@ -102,7 +102,7 @@ class GitHubNewest:
 
     @staticmethod
     def _is_new(mark: str, before: str) -> bool:
-        """A notification that is there no more is no news."""
+        """Return whether `mark` has parts that `before` lacks; a notification that is gone is not news."""
         return not {*mark.split()} <= {*before.split()}
 
 

@@ -1,7 +1,7 @@
-"""Notifications of one account, and which of them ask for something. Every operation answers `ApiResult`.
+"""Notifications of one account, and which of them require something. Every operation returns `ApiResult`.
 
-A look is conditional: it hands back the marker of the look before, and where nothing changed GitHub answers 304, which
-costs nothing. Who calls keeps the marker, and hands it back once what it got was taken in.
+A poll is conditional: it passes the marker of the poll before, and if nothing changed GitHub answers 304, which costs
+nothing. The caller keeps the marker, and passes it back once the result has been processed.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ NOTIFICATIONS_PER_PAGE = 50
 USUAL_POLL_S = 60
 _ETAG = ("W/", '"')
 ACTIONABLE = dict.fromkeys(("mention", "author", "comment", "review_requested", "assign"), True)
-"""GitHub's codes for why it notifies, as far as they may ask something of us."""
+"""GitHub's reasons for notifications that may require something of us."""
 
 
 class Notifications:
-    """What GitHub wants the account to know. A fine-grained token is refused here."""
+    """The notifications of the account. GitHub refuses a fine-grained token here."""
 
     def __init__(self, caller: Callers) -> None:
         self._caller = caller
 
     async def poll(self, *, unread_only: bool = True, since: str = "", marker: str = "") -> ApiResult[NotificationPoll]:
-        """All notifications, or that nothing changed; also those in repositories that are new to us.
+        """Return all notifications, or that nothing changed; also those in repositories that are new to us.
 
         Args:
             unread_only: without those that are marked as read.
             since: only those changed since, ISO-8601.
-            marker: of the look before with the same arguments; "" for everything.
+            marker: the marker of the last poll with the same arguments; "" for everything.
 
         """
         what = "read the notifications"
@@ -87,12 +87,12 @@ def _polled(ask: Ask, asked: dict[str, Any], marker: str) -> NotificationPoll:
 
 
 def _conditional(marker: str) -> dict[str, str]:
-    """The header that asks for nothing unless something changed since the answer that gave `marker`."""
+    """Return the header that makes a request conditional on a change since the answer that gave `marker`."""
     if not marker:
         return {}
     return {"If-None-Match" if marker.startswith(_ETAG) else "If-Modified-Since": marker}
 
 
 def filter_actionable_notifications(items: Iterable[GitHubNotification], me: str) -> list[GitHubNotification]:
-    """Those that may ask something of the account `me`, in the order given; of nobody (""), none."""
+    """Return those that may require something of the account `me`, in the given order; none if `me` is ""."""
     return [item for item in items if ACTIONABLE.get(item.reason)] if me else []

@@ -1,4 +1,4 @@
-"""Repositories, organisations, accounts and search. Every operation answers `ApiResult`; only our own bugs raise."""
+"""Repositories, organisations, accounts and search. Every operation returns `ApiResult`; only our own bugs raise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FORBIDDEN = 403
 
 
 class Repositories:
-    """Repositories, and the organisations that hold them."""
+    """Repositories, and the organisations that own them."""
 
     def __init__(self, caller: Callers) -> None:
         self._caller = caller
@@ -32,7 +32,7 @@ class Repositories:
         direction: Literal["asc", "desc"] = "desc",
         limit: int = MAX_LISTED,
     ) -> ApiResult[tuple[Repository, ...]]:
-        """The repositories of an organisation that we may see; each hundred costs a request."""
+        """Return the repositories of an organisation that we may see; each hundred costs a request."""
         what = f"list the repositories of {org}"
         url, asked = f"/orgs/{quote(org, safe='')}/repos", {"type": "all", "sort": sort, "direction": direction}
 
@@ -43,14 +43,14 @@ class Repositories:
         return await self._caller(wrong_login(what, org)).read(what, work)
 
     async def organizations(self, *, limit: int = MAX_LISTED) -> ApiResult[tuple[Organization, ...]]:
-        """The organisations of our own account."""
+        """Return the organisations of our own account."""
         return await self._caller().read(
             "list the organisations of our account",
             lambda ask: tuple(map(convert.organization, first(limit, ask.pages("/user/orgs")))),
         )
 
     async def pushers(self, repo: Repo, *, limit: int = MAX_LISTED) -> ApiResult[tuple[Account, ...]]:
-        """Those who may push there; none where we may not ask, which only who may push may."""
+        """Return the accounts that may push there; none if we may not ask, which requires the right to push."""
         what = f"list who may push to {repo.full_name}"
 
         def work(ask: Ask) -> tuple[Account, ...]:
@@ -63,7 +63,7 @@ class Repositories:
     async def generate(
         self, template: Repo, *, owner: str, name: str, description: str = "", private: bool = False
     ) -> ApiResult[Repository]:
-        """Make a repository from a template. The error is of kind `conflict` where there is one of that name."""
+        """Create a repository from a template. The error is of kind `conflict` if there is one of that name."""
         new = Repo(owner, name)
         what = f"create {new.full_name} from {template.full_name}"
         url, body = f"{repo_path(template)}/generate", {"owner": owner, "name": name, "description": description}
@@ -73,33 +73,33 @@ class Repositories:
         )
 
     async def star(self, repo: Repo) -> ApiResult[None]:
-        """Star a repository; once more is the same."""
+        """Star a repository; repeating it changes nothing."""
         what = f"star {repo.full_name}"
         url = f"/user/starred/{repo_path(repo).removeprefix('/repos/')}"
         return await self._caller(wrong_place(what, repo)).write(what, lambda ask: ask.do("PUT", url))
 
 
 class Accounts:
-    """Whom the account follows."""
+    """The accounts that our account follows."""
 
     def __init__(self, caller: Callers) -> None:
         self._caller = caller
 
     async def follow(self, login: str) -> ApiResult[None]:
-        """Follow an account; once more is the same."""
+        """Follow an account; repeating it changes nothing."""
         what = f"follow {login}"
         url = f"/user/following/{quote(login, safe='')}"
         return await self._caller(wrong_login(what, login)).write(what, lambda ask: ask.do("PUT", url))
 
 
 class PlaceSearch:
-    """GitHub's search: at most 30 questions a minute, in a budget of its own."""
+    """GitHub's search: at most 30 requests a minute, in a separate budget."""
 
     def __init__(self, caller: Callers) -> None:
         self._caller = caller
 
     async def issues(self, query: str, *, limit: int = MAX_FOUND) -> ApiResult[tuple[Issue, ...]]:
-        """Issues and pull requests by GitHub's search words (`repo:o/r is:issue state:open …`), best first."""
+        """Return issues and pull requests that match a GitHub search (`repo:o/r is:issue state:open …`), best first."""
         what = "search for issues"
 
         def work(ask: Ask) -> tuple[Issue, ...]:

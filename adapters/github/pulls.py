@@ -1,4 +1,4 @@
-"""Pull requests and their reviews. Every operation answers `ApiResult`; only our own bugs raise."""
+"""Pull requests and their reviews. Every operation returns `ApiResult`; only our own bugs raise."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ MAX_REVIEW_COMMENTS = 100
 
 
 class PullRequests:
-    """Pull requests, as one account sees them; what it says of them goes by the comments of issues."""
+    """Pull requests, as one account sees them; comments on them are made as comments on issues."""
 
     def __init__(self, caller: Callers) -> None:
         self._caller = caller
 
     async def get(self, repo: Repo, number: int) -> ApiResult[PullRequest]:
-        """One pull request, with what lists leave out (`mergeable`, the counts)."""
+        """Return one pull request, with what lists leave out (`mergeable`, the counts)."""
         what = f"read the pull request {repo.full_name}#{number}"
         return await self._caller(wrong_place(what, repo, number)).read(
             what, lambda ask: convert.pull_request(ask.pull(repo, number).complete())
@@ -62,14 +62,14 @@ class PullRequests:
         sort: Literal["created", "updated", "popularity", "long-running"] = "created",
         limit: int = 100,
     ) -> ApiResult[tuple[PullRequest, ...]]:
-        """Pull requests, the newest first.
+        """Return pull requests, the newest first.
 
         Args:
-            repo: where.
-            state: of the pull requests.
+            repo: the repository.
+            state: only pull requests in this state.
             head: only those from this branch, as `owner:branch`.
             base: only those into this branch.
-            sort: by what.
+            sort: the sort key, descending.
             limit: the most to return, at least 1; each hundred costs a request.
 
         """
@@ -88,7 +88,7 @@ class PullRequests:
     ) -> ApiResult[PullRequest]:
         """Open a pull request from `head` (`branch`, or `owner:branch` of a fork) into `base`.
 
-        The error is of kind `conflict` where one from that branch is open already.
+        The error is of kind `conflict` if one from that branch is already open.
         """
         what = f"open a pull request in {repo.full_name}"
         fork, _, branch = head.rpartition(":")
@@ -104,7 +104,7 @@ class PullRequests:
     async def update(
         self, repo: Repo, number: int, *, title: str = "", body: str = "", state: IssueState | None = None
     ) -> ApiResult[PullRequest]:
-        """Change what is given. An empty title or body is left as it stands."""
+        """Change the given fields. An empty title or body stays unchanged."""
         what = f"update the pull request {repo.full_name}#{number}"
         short, text = fit_title(title), fit_body(body) if body.strip() else ""
         if not (short or text or state):
@@ -127,15 +127,15 @@ class PullRequests:
         message: str = "",
         head_sha: str = "",
     ) -> ApiResult[Merge]:
-        """Merge it.
+        """Merge a pull request.
 
         Args:
-            repo: where.
-            number: of the pull request.
-            method: how its commits become one line.
-            title: of the commit; GitHub's own where it is "".
-            message: of the commit; GitHub's own where it is "".
-            head_sha: the commit that was reviewed; the error is of kind `conflict` where the branch has moved on.
+            repo: the repository.
+            number: the number of the pull request.
+            method: how its commits are combined.
+            title: the title of the commit; "": GitHub's own.
+            message: the message of the commit; "": GitHub's own.
+            head_sha: the commit that was reviewed; the error is of kind `conflict` if the branch has newer commits.
 
         """
         what = f"merge the pull request {repo.full_name}#{number}"
@@ -152,9 +152,9 @@ class PullRequests:
         )
 
     async def enqueue(self, repo: Repo, number: int, *, head_sha: str) -> ApiResult[None]:
-        """Let it join the merge queue of its base branch, if `head_sha` is its newest commit ("" for any).
+        """Add a pull request to the merge queue of its base branch, if `head_sha` is its newest commit ("" for any).
 
-        The error is of kind `invalid` where there is no queue, the account may not join it, or it waits there already.
+        The error is of kind `invalid` if there is no queue, the account may not use it, or it is in it already.
         """
         what = f"let the pull request {repo.full_name}#{number} join the merge queue"
 
@@ -166,9 +166,9 @@ class PullRequests:
         return await self._caller(wrong_place(what, repo, number), wrong_sha(what, head_sha)).write(what, work)
 
     async def queue(self, repo: Repo, number: int) -> ApiResult[QueueStanding]:
-        """Return whether its base branch has a merge queue, and it waits there.
+        """Return whether its base branch has a merge queue and it is in it.
 
-        `none`: there is no queue; `out`: it does not wait in it; `in`: it waits there, or was merged by now.
+        `none`: there is no queue; `out`: it is not in it; `in`: it is in it, or was merged by now.
         """
         what = f"read whether the pull request {repo.full_name}#{number} waits in a merge queue"
 
@@ -183,26 +183,26 @@ class PullRequests:
         return await self._caller(wrong_place(what, repo, number)).read(what, work)
 
     async def update_branch(self, repo: Repo, number: int, *, head_sha: str) -> ApiResult[None]:
-        """Let GitHub merge the base into the branch of a pull request; it does so soon after it answered.
+        """Ask GitHub to merge the base into the branch of a pull request; it does so soon after the answer.
 
-        The error is of kind `invalid` with status 422 where the two conflict, and where `head_sha` is not the newest
-        commit of the branch any more.
+        The error is of kind `invalid` with status 422 if the two conflict, or if `head_sha` is no longer the newest
+        commit of the branch.
         """
         what = f"update the branch of the pull request {repo.full_name}#{number}"
         wrong = wrong_place(what, repo, number), empty(what, "commit", head_sha), wrong_sha(what, head_sha)
-        # NOTE(self): PyGithub's own takes any answer but 202 for a False that does not say why.
+        # NOTE(self): PyGithub's own method returns False for any answer but 202 and does not say why.
         url, body = f"{repo_path(repo)}/pulls/{number}/update-branch", {"expected_head_sha": head_sha}
         return await self._caller(*wrong).write(what, lambda ask: ask.do("PUT", url, body))
 
     async def files(self, repo: Repo, number: int, *, limit: int = MAX_FILES) -> ApiResult[tuple[PullFile, ...]]:
-        """The files that it changes, with their patches."""
+        """Return the files that it changes, with their patches."""
         what = f"read the files of the pull request {repo.full_name}#{number}"
         return await self._caller(wrong_place(what, repo, number)).read(
             what, lambda ask: tuple(map(convert.pull_file, first(limit, ask.pull(repo, number).get_files())))
         )
 
     async def changed(self, repo: Repo, base: str, head: str) -> ApiResult[tuple[PullFile, ...]]:
-        """The files that changed from where the commit `head` left the commit `base` on, 300 at most."""
+        """Return the files that changed from the merge base of the two commits up to `head`, 300 at most."""
         what = f"compare two commits of {repo.full_name}"
         wrong = wrong_place(what, repo), empty(what, "commit", base and head), wrong_sha(what, base, head)
         return await self._caller(*wrong).read(
@@ -210,7 +210,7 @@ class PullRequests:
         )
 
     async def reviews(self, repo: Repo, number: int, *, limit: int = MAX_REVIEWS) -> ApiResult[tuple[Review, ...]]:
-        """Its reviews, oldest first."""
+        """Return its reviews, oldest first."""
         what = f"read the reviews of {repo.full_name}#{number}"
         return await self._caller(wrong_place(what, repo, number)).read(
             what, lambda ask: tuple(map(convert.review, first(limit, ask.pull(repo, number).get_reviews())))
@@ -219,7 +219,7 @@ class PullRequests:
     async def review_comments(
         self, repo: Repo, number: int, *, limit: int = MAX_REVIEW_COMMENTS
     ) -> ApiResult[tuple[ReviewComment, ...]]:
-        """The newest of what its reviews say of lines, oldest first."""
+        """Return the newest comments on lines in its reviews, oldest first."""
         what = f"read what the reviews of {repo.full_name}#{number} say of lines"
 
         def work(ask: Ask) -> tuple[ReviewComment, ...]:
@@ -229,7 +229,7 @@ class PullRequests:
         return await self._caller(wrong_place(what, repo, number)).read(what, work)
 
     async def answer_line(self, repo: Repo, number: int, comment_id: int, body: str) -> ApiResult[Comment]:
-        """Answer in the talk about a line that `comment_id` begins; the body is cut to what GitHub takes."""
+        """Reply in the discussion of a line that `comment_id` began; the body is cut to GitHub's limit."""
         what = f"answer a comment on a line of {repo.full_name}#{number}"
         url, told = f"{repo_path(repo)}/pulls/{number}/comments/{comment_id}/replies", {"body": fit_body(body)}
         return await self._caller(
@@ -237,7 +237,7 @@ class PullRequests:
         ).write(what, lambda ask: convert.comment(ask.told_line_comment(ask.send("POST", url, told))))
 
     async def delete_line_comment(self, repo: Repo, comment_id: int) -> ApiResult[None]:
-        """Delete a comment on a line; one that is gone already is a success."""
+        """Delete a comment on a line; it is a success if it is already gone."""
         what = f"delete a comment on a line in {repo.full_name}"
         url = f"{repo_path(repo)}/pulls/comments/{comment_id}"
         done = await self._caller(wrong_place(what, repo, comment_id)).write(what, lambda ask: ask.do("DELETE", url))
@@ -253,11 +253,10 @@ class PullRequests:
         commit_id: str = "",
         comments: Sequence[LineComment] = (),
     ) -> ApiResult[Review]:
-        """Review it. Only an approval may be without words; nobody can approve what is their own.
+        """Review a pull request. Only an approval may have no text; nobody can approve their own.
 
-        The lines of `comments` must stand in its changes.
-
-        The error is of kind `invalid` with status 422 where it is merged, closed or our own.
+        The lines of `comments` must be in its changes. The error is of kind `invalid` with status 422 if it is merged,
+        closed or our own.
         """
         what = f"review {repo.full_name}#{number}"
         wrong = wrong_place(what, repo, number), None if event == "APPROVE" else empty(what, "text", body)
@@ -275,9 +274,9 @@ class PullRequests:
         )
 
     async def request_reviewers(self, repo: Repo, number: int, logins: Sequence[str]) -> ApiResult[PullRequest]:
-        """Ask accounts for a review; the pull request as it stands then.
+        """Request a review from accounts; return the resulting pull request.
 
-        The error is of kind `invalid` with status 422 where one of them cannot be asked.
+        The error is of kind `invalid` with status 422 if one of them cannot be asked.
         """
         what = f"request reviews of {repo.full_name}#{number}"
         wrong = wrong_place(what, repo, number), empty(what, "list of reviewers", "".join(logins))

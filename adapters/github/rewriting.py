@@ -1,8 +1,8 @@
 """Rewrites a text on GitHub that others may edit at the same time, so that no edit of theirs is lost.
 
-GitHub writes a text whatever stands there. So a text is read, changed and written at once, and then its edit history
-tells whether somebody edited it in between. If so, the same change is made to their text. Where it does not fit that
-text, their text is put back as it was.
+GitHub overwrites a text whatever it holds. So a text is read, changed and written at once, and then its edit history
+tells whether somebody edited it in between. If so, the same change is made to their text. If it does not fit their
+text, that is put back as it was.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ async def rewrite(
     *,
     always: bool = False,
 ) -> ApiResult[T]:
-    """Change the text of an issue, pull request or comment, and return it as it stands then.
+    """Change the text of an issue, pull request or comment, and return the result.
 
     Args:
-        github: whose account writes.
-        place: the repository, and the number of the issue or pull request on which the text stands.
-        read: returns it as it stands.
-        change: returns the text that it is to have, or why what stands there does not fit. Pure; called again for a
-            text that somebody wrote in between. Its error is returned as it is.
-        put: gives it a text.
-        always: whether to write even where the text stays as it is, since `put` changes more than the text.
+        github: the account that writes.
+        place: the repository, and the number of the issue or pull request that holds the text.
+        read: returns the present issue or comment.
+        change: returns the new text, or why the present one does not fit. Pure; called again for a text that somebody
+            wrote in between. Its error is returned unchanged.
+        put: writes a text.
+        always: whether to write even an unchanged text, because `put` changes more than the text.
 
     """
     async with github.burst():
@@ -71,7 +71,7 @@ async def _put_back(
 ) -> ApiResult[T]:
     """Restore an edit that was made between the read and the write.
 
-    It is told where it cannot be restored, and so is another edit that comes in between meanwhile.
+    It is reported if it cannot be restored, and so is another edit made meanwhile.
     """
     edit = await _edit_between(github, read.body, written)
     if edit is None or edit.body is None:
@@ -90,7 +90,7 @@ async def _put_back(
 
 
 async def _edit_between(github: GitHub, before: str, now: Issue | Comment) -> BodyEdit | None:
-    """Return the edit that our write replaced, if it is another text than the one `before` our write."""
+    """Return the edit that our write replaced, if its text differs from `before`, the text before our write."""
     edits = await github.edits(now.node_id)
     if isinstance(edits, Err):
         logger.info("GitHub, %s: %s", now.html_url, edits.error)
@@ -102,5 +102,5 @@ async def _edit_between(github: GitHub, before: str, now: Issue | Comment) -> Bo
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether two texts are the same but for how their lines end."""
+    """Return whether two texts are equal except for line endings and trailing space."""
     return one.replace("\r\n", "\n").rstrip() == other.replace("\r\n", "\n").rstrip()

@@ -1,6 +1,6 @@
-"""What we use of PyGithub, by name.
+"""The names of PyGithub that are used here.
 
-Importing it takes half a second, so only the modules that speak to GitHub import this one, when a client is built.
+Importing it takes half a second, so only modules that call GitHub import this one, when a client is built.
 """
 
 from __future__ import annotations

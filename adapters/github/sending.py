@@ -1,8 +1,8 @@
-"""Sends every request to GitHub, after its gate, to one origin and under a deadline, and says what a refusal means.
+"""Sends every request to GitHub, after its gate, to one origin and under a deadline, and interprets its errors.
 
-For each request: the budget, the spacing, for a write the reason that may block it, then the sending. A read that was
-refused for haste, or got no sound answer, is sent once more; a write never is, because it may have happened. A read
-whose answer is known asks only for what changed.
+Each request passes the budget, the spacing and, for a write, the check whether writes are blocked; then it is sent. A
+read that hit a rate limit, or got no sound answer, is sent once more; a write never is, because it may have happened. A
+read whose answer is cached asks only for changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from common.version import __version__
 
 MOST_ANSWERS = 300
 MOST_CHARS = 8_000_000
-"""The most characters that are kept in all; of one answer, an eighth of them."""
+"""The most characters that are cached in all; one answer may have an eighth of them."""
 _OK = 200
 _UNCHANGED = 304
 _USUAL_PAGE = 30
@@ -37,7 +37,7 @@ _CONDITIONS = frozenset({"if-none-match", "if-modified-since"})
 
 @dataclass(frozen=True, slots=True)
 class KeptAnswer:
-    """What came back; header names are in lower case."""
+    """An answer; header names are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -45,7 +45,7 @@ class KeptAnswer:
 
 
 class KeptAnswers:
-    """The newest answers to reads, by their addresses; what was not asked for longest goes first."""
+    """The newest answers to reads, by URL; the least recently used ones are dropped first."""
 
     def __init__(self, *, most_answers: int = MOST_ANSWERS, most_chars: int = MOST_CHARS) -> None:
         self._most_answers = most_answers
@@ -54,13 +54,13 @@ class KeptAnswers:
         self._chars = 0
 
     def of(self, url: str, headers: Mapping[str, str]) -> KeptAnswer | None:
-        """Return the kept answer to a read; None where there is none, or the request has a condition of its own."""
+        """Return the cached answer to a read; None if there is none, or the request has its own condition."""
         return None if _CONDITIONS & {name.lower() for name in headers} else self._answers.get(url)
 
     def resolve(self, url: str, answer: KeptAnswer, kept: KeptAnswer | None) -> KeptAnswer:
-        """Return what was asked for, and keep it; `kept` is the answer that `of` returned before the request left.
+        """Return the answer to use, and cache it; `kept` is the answer that `of` returned before the request left.
 
-        Where that did not change, it is returned, with the headers that GitHub tells now.
+        If GitHub says that `kept` is unchanged, that is returned, with the new headers.
         """
         if answer.status == _UNCHANGED:
             if kept is None:
@@ -86,7 +86,7 @@ class KeptAnswers:
 
 
 def has_next(headers: Mapping[str, str]) -> bool:
-    """Whether an answer's `Link` names a next page."""
+    """Return whether the `Link` header of an answer names a next page."""
     return 'rel="next"' in headers.get("link", "")
 
 
@@ -109,17 +109,17 @@ GITHUB_DEFAULT_RETRY_AFTER_S = 60.0
 
 _TOO_MANY = 429
 MAY_BE_HASTE = frozenset({403, _TOO_MANY})
-"""The statuses by which GitHub says that we were too fast, among other things."""
+"""The statuses by which GitHub reports, among other things, that we were too fast."""
 _LIMIT_WORDS = ("rate limit", "abuse detection")
 
 
 def low_mark(limit: int) -> int:
-    """Fewer requests left than this are kept for others; without a token, GitHub's own `limit` is lower than ours."""
+    """Return the reserve, below which no requests are sent; without a token GitHub's own `limit` is lower."""
     return min(GITHUB_LOW_BUDGET_THRESHOLD, limit // 10)
 
 
 def enough_for_loops(status: RateLimitStatus) -> bool:
-    """Whether a loop may begin its round: 200 requests are left, or a fifth of a limit that is lower than ours."""
+    """Return whether a loop may start a round: 200 requests are left, or a fifth of a limit that is lower."""
     return status.remaining >= min(LOOP_BUDGET_FLOOR, status.limit // 5)
 
 
@@ -127,14 +127,14 @@ RATE_LIMIT = RateLimitRules(service="GitHub", prefix="x-ratelimit-", initial=500
 
 
 def limited_for_s(status: int, headers: Mapping[str, str], message: str, now: datetime) -> float | None:
-    """Seconds to wait before another request after an answer that says we were too fast; None if it does not say so.
+    """Return the seconds to wait after an answer that says we were too fast; None if it does not say so.
 
-    Both of GitHub's limits are meant: the hour's, and the secondary ones, which answer 403 while requests are left.
+    This covers GitHub's hourly limit and the secondary ones, which answer 403 while requests are left.
 
     Args:
-        status: of the answer.
-        headers: of the answer, names in lower case.
-        message: GitHub's own word for it.
+        status: the status of the answer.
+        headers: its headers, names in lower case.
+        message: GitHub's message.
         now: to turn dates into seconds.
 
     """
@@ -158,8 +158,9 @@ _READ_ONLY = ("archived", "is disabled", "are disabled", "is locked", "blocked")
 _STANDS_ALREADY = ("already exists", "already_exists", '"sha" wasn\'t supplied')
 _REF_IS_GONE = "reference does not exist"
 _ONLY_NOW = ("submitted too quickly", "base branch was modified")
-"""What GitHub takes a little later, told under the statuses of refusals: more than it lets one write in a while, and a
-merge while something else is merged."""
+"""Errors that soon pass, sent with the status of refusals: too many writes in a while, or another merge at the
+same time.
+"""
 _ADVICE = {
     401: " (GitHub does not accept AGENT_GITHUB_TOKEN)",
     403: " (the token may not do this: check its permissions, and whether the account may write there)",
@@ -173,12 +174,12 @@ _MAX_DETAILS = 3
 def error_from_response(
     status: int, body: object, headers: Mapping[str, str], *, what: str, write: bool, now: datetime
 ) -> Err:
-    """An answer that is no success, as an `Err` of one line.
+    """Return the `Err` for an answer that is not a success, in one line.
 
     Args:
-        status: HTTP status.
-        body: as GitHub's JSON, or whatever stood in its place.
-        headers: of the answer, names in lower case.
+        status: the HTTP status.
+        body: GitHub's JSON, or whatever came instead.
+        headers: its headers, names in lower case.
         what: the verb and its object, as in "could not …".
         write: whether the request changes something public.
         now: to turn dates into seconds.
@@ -195,27 +196,27 @@ def error_from_response(
 
 
 def error_from_transport(error: Exception, *, what: str, write: bool) -> Err:
-    """A request without an answer: `httpx.HTTPError`, `httpx.InvalidURL` or `TimeoutError`."""
+    """Return the `Err` for a request without an answer: `httpx.HTTPError`, `httpx.InvalidURL` or `TimeoutError`."""
     return _with_doubt(transport_error(error, what=f"could not {what}", service=SERVICE, write=write))
 
 
 def moved(what: str, status: int) -> Err:
-    """What stands somewhere else now than where it was asked for."""
+    """Return the `Err` for something that has moved to another address."""
     return Err(f"could not {what}: it has moved to another place", kind="not_found", status=status)
 
 
 def has_moved(err: Err) -> bool:
-    """Whether something was not found because it stands somewhere else now."""
+    """Return whether something was not found because it has moved to another address."""
     return err.kind == "not_found" and err.status in REDIRECTS
 
 
 def unreadable(what: str, *, write: bool) -> Err:
-    """A success whose content makes no sense."""
+    """Return the `Err` for a success whose content could not be read."""
     return _with_doubt(Err(f"could not {what}: GitHub's answer could not be read", kind=unanswered(write=write)))
 
 
 def message_of(body: object) -> str:
-    """GitHub's `message`; "" where the body is something else, HTML for example."""
+    """Return GitHub's `message`; "" if the body is something else, such as HTML."""
     message = body.get("message") if isinstance(body, dict) else None
     return message.strip() if isinstance(message, str) else ""
 
@@ -240,7 +241,7 @@ def _kind(status: int, told: str, *, write: bool) -> ErrKind:
 
 
 def _details(body: object) -> str:
-    """What GitHub adds to "Validation Failed": which field, and why. GraphQL answers say nothing else."""
+    """Return what GitHub adds to "Validation Failed": which field, and why. GraphQL errors have only this."""
     errors: Any = body.get("errors") if isinstance(body, dict) else None
     if isinstance(errors, str):
         return errors
@@ -314,10 +315,10 @@ class RequestSender:
         )
 
     async def send(self, outgoing: OutgoingRequest, permit: Permit) -> KeptAnswer:
-        """Send it, follow redirects within the origin, and hand back the answer, whatever its status.
+        """Send a request, follow redirects within the origin, and return the answer, whatever its status.
 
-        Of a repository that has moved only where it stands now is told; nothing in it is read, and nothing is written,
-        as if that were the place that was asked for.
+        If a repository has moved, only the repository itself may be read at its new address; nothing in it is read, and
+        nothing is written.
 
         Raises:
             Failure: the gate is closed, no answer came, or the answer points elsewhere.
@@ -332,7 +333,7 @@ class RequestSender:
                 return answer
             url = httpx.URL(outgoing.url).join(target)
             if origin_of(url) == self._origin and (outgoing.is_write or _IN_REPOSITORY.search(outgoing.url)):
-                # NOTE(self): rights and rules were looked up for the place that was asked, not for where this leads.
+                # NOTE(self): rights and rules were checked for the requested place, not for the target of the redirect.
                 raise Failure(moved(outgoing.what, answer.status))
             outgoing = replace(outgoing, url=str(url))
         raise Failure(Err(f"could not {outgoing.what}: GitHub redirects in circles", kind="invalid"))
@@ -385,7 +386,7 @@ class RequestSender:
         return answer if outgoing.is_write else self._kept.resolve(outgoing.url, answer, kept)
 
     def _pause_after(self, answer: KeptAnswer) -> float | None:
-        """Seconds to wait before a read is repeated; None if it needs no second try. Holds the rest if asked to."""
+        """Return the seconds to wait before a read is repeated, or None. At a rate limit, hold all requests."""
         if answer.status in MAY_BE_HASTE:
             wait = limited_for_s(answer.status, answer.headers, _message(answer), self._clock.now())
             if wait is not None:
@@ -395,7 +396,7 @@ class RequestSender:
 
 
 def _text_of(response: httpx.Response) -> str:
-    """The body; what is nested too deep in JSON for a parser is null."""
+    """Return the body; JSON that is nested too deeply for a parser becomes null."""
     content = cut_nesting(response.content) if "json" in response.headers.get("content-type", "") else response.content
     return content.decode(response.charset_encoding or "utf-8", errors="replace")
 

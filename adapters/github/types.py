@@ -1,4 +1,4 @@
-"""What GitHub tells us, and what we send there, checked and cut to what GitHub takes. Times are ISO-8601 UTC."""
+"""Values from and for GitHub, checked and cut to its limits. Times are ISO-8601 UTC."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ TokenKind = Literal["classic", "fine_grained", "app", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account. Its numeric id says who it is; its login is what it is called now, and is never compared.
+    """An account. Its numeric id identifies it; its login is only its present name, and is never compared.
 
-    An id of 0 is nobody's: that of an account which is gone, or which GitHub did not tell.
+    An id of 0 is unknown: the account is gone, or GitHub did not tell.
     """
 
     id: int
@@ -34,9 +34,9 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class GitHubPerson:
-    """An account: `name` is what it calls itself, "" if nothing; `is_bot` by GitHub's word.
+    """An account: `name` is its display name, "" if none; `is_bot` is as GitHub says.
 
-    `website` and `bio` are what its page shows, cut at 300 characters; "" if nothing.
+    `website` and `bio` are from its profile, cut at 300 characters; "" if none.
     """
 
     login: str
@@ -74,15 +74,15 @@ class Repository:
     archived: bool = False
     is_template: bool = False
     can_push: bool = False
-    """Whether the account that asked may push there; False where GitHub did not say."""
+    """Whether the account that asked may push there; False if GitHub did not say."""
     pulls: Literal["all", "collaborators", "nobody"] = "all"
-    """Who may open pull requests there; "all" where GitHub did not say."""
+    """Who may open pull requests there; "all" if GitHub did not say."""
     created_at: str = ""
-    """ISO-8601 UTC, to the second; "" where GitHub did not say."""
+    """ISO-8601 UTC, to the second; "" if GitHub did not say."""
     id: int = 0
-    """It says which repository this is, whatever it is called; 0 where GitHub did not say."""
+    """Identifies the repository, whatever its name; 0 if GitHub did not say."""
     pushed_at: str = ""
-    """When a branch changed last, ISO-8601 UTC; "" where GitHub did not say."""
+    """When a branch last changed, ISO-8601 UTC; "" if GitHub did not say."""
 
     @property
     def repo(self) -> Repo:
@@ -93,7 +93,7 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """An issue, or a pull request seen as one (`is_pull_request`)."""
+    """An issue, or a pull request in the form of one (`is_pull_request`)."""
 
     number: int
     title: str
@@ -119,12 +119,12 @@ class Issue:
 
     @property
     def closer(self) -> Account:
-        """Who closed it; nobody where that is not known."""
+        """The account that closed it; id 0 if not known."""
         return Account(self.closed_by_id, self.closed_by)
 
     @property
     def place(self) -> Repo:
-        """The repository in which it was found, which is another one than was asked where that has moved."""
+        """The repository in which it was found; another one than was asked for if that has moved."""
         owner, name = self.html_url.rsplit("/", 4)[-4:-2]
         return Repo(owner, name)
 
@@ -150,9 +150,9 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class ReviewComment:
-    """What is said of one line, 0 where it is about a whole file; `hunk` shows the changes down to that line.
+    """A comment on one line, 0 if it is about a whole file; `hunk` shows the changes down to that line.
 
-    `answers` is the id of the comment that begins the talk about the line, 0 for that comment itself.
+    `answers` is the id of the comment that began the discussion of the line, 0 for that comment itself.
     """
 
     review_id: int
@@ -164,12 +164,12 @@ class ReviewComment:
 
     @property
     def body(self) -> str:
-        """What it says."""
+        """Its text."""
         return self.comment.body
 
     @property
     def talk(self) -> int:
-        """The id of the comment that begins the talk."""
+        """The id of the comment that began the discussion."""
         return self.answers or self.comment.id
 
 
@@ -177,7 +177,7 @@ class ReviewComment:
 class PullBranch:
     """One end of a pull request: a branch, its newest commit, and its repository ("" if that is gone).
 
-    `repo_id` says which repository that is; 0 if it is gone.
+    `repo_id` identifies that repository; 0 if it is gone.
     """
 
     ref: str
@@ -191,12 +191,12 @@ class PullRequest:
     """A pull request.
 
     Attributes:
-        requested_reviewers: those whose review is awaited.
+        requested_reviewers: the accounts whose review is awaited.
         mergeable: None while GitHub still computes it, and in lists, which do not tell it.
-        mergeable_state: `clean` where nothing keeps it from being merged, `unstable` where a check failed or is not
-            done yet, `dirty` for a conflict, `behind`, `blocked` and more; "" in lists.
-        additions: lines; as `deletions` and `changed_files` None in lists.
-        merge_commit_sha: the commit that it became, "" before.
+        mergeable_state: `clean` if nothing prevents a merge, `unstable` if a check failed or is still running, `dirty`
+            for a conflict, `behind`, `blocked` and more; "" in lists.
+        additions: added lines; None in lists, like `deletions` and `changed_files`.
+        merge_commit_sha: the commit of its merge, "" before.
 
     """
 
@@ -231,7 +231,7 @@ class PullRequest:
 
     @property
     def is_from_fork(self) -> bool:
-        """Whether its branch lies in another repository than the one it is offered to, or in one that is gone."""
+        """Whether its branch is in another repository than its base, or in one that is gone."""
         return not self.head.repo_id or self.head.repo_id != self.base.repo_id
 
     @property
@@ -242,10 +242,10 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True)
 class PullFile:
-    """A file that a pull request changes: its path, its `status` (`added`, `renamed`, …), and its lines new and gone.
+    """A file that a pull request changes: its path, `status` (`added`, `renamed`, …), and counts of changed lines.
 
-    `patch` is "" for what is too large, or counts as no text, as `.gitattributes` may let any file; then the lines are
-    0. `previous_path` is where it stood, "" unless it was moved; `sha` is the blob of what it holds now.
+    `patch` is "" for a file that is too large or not text, as `.gitattributes` may mark any file; the counts are then
+    0. `previous_path` is its old path, "" unless it was moved; `sha` is the blob of its present content.
     """
 
     path: str
@@ -259,7 +259,7 @@ class PullFile:
 
 @dataclass(frozen=True, slots=True)
 class LineComment:
-    """What a review says of line `line` of the file `path`, as the pull request leaves it."""
+    """A review's comment on line `line` of the file `path`, counted after the changes."""
 
     path: str
     line: int
@@ -282,7 +282,7 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """What came of merging a pull request."""
+    """The result of merging a pull request."""
 
     sha: str
     merged: bool
@@ -291,7 +291,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class NotificationSubject:
-    """What a notification is about; `url` is the interface's address of it, "" if it has none."""
+    """The subject of a notification; `url` is its API address, "" if it has none."""
 
     title: str
     url: str
@@ -300,7 +300,7 @@ class NotificationSubject:
 
 @dataclass(frozen=True, slots=True)
 class GitHubNotification:
-    """A notification. `id` is that of its thread, by which it is marked as read."""
+    """A notification. `id` is that of its thread, which is used to mark it as read."""
 
     id: str
     reason: str
@@ -313,14 +313,14 @@ class GitHubNotification:
 
 @dataclass(frozen=True, slots=True)
 class NotificationPoll:
-    """One look at the notifications.
+    """The result of one poll of the notifications.
 
     Attributes:
-        items: newest first; empty where nothing changed.
-        changed: whether anything changed since the look before (GitHub answers 304 otherwise, which costs nothing).
-        poll_interval_s: GitHub asks not to look again sooner, in seconds.
+        items: newest first; empty if nothing changed.
+        changed: whether anything changed since the last poll (GitHub answers 304 otherwise, which costs nothing).
+        poll_interval_s: the least wait before the next poll that GitHub asks for, in seconds.
         complete: whether all pages were read.
-        marker: to be handed to the next look once these were taken in; "" if that must see everything again.
+        marker: for the next poll, once these were processed; "" if that must read everything again.
 
     """
 
@@ -344,7 +344,7 @@ class ContentEntry:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Everything on a branch, folders apart; `truncated` where GitHub left some of it out."""
+    """All files on a branch, without folders; `truncated` if GitHub left some out."""
 
     entries: tuple[ContentEntry, ...]
     truncated: bool
@@ -355,10 +355,10 @@ class FileContent:
     """The text of a file.
 
     Attributes:
-        path: from the root of the repository.
+        path: its path from the root of the repository.
         text: at most 5,000 characters of it, or as many as were asked for.
-        sha: of the whole file; what overwrites it must name this.
-        size: of the whole file, in bytes.
+        sha: the hash of the whole file; a write that overwrites it must name this.
+        size: the size of the whole file, in bytes.
         truncated: whether `text` is only its beginning.
 
     """
@@ -372,7 +372,7 @@ class FileContent:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A file that was written or deleted: its new sha ("" if deleted) and the commit that did it."""
+    """A file that was written or deleted: its new sha ("" if deleted) and the commit."""
 
     path: str
     sha: str
@@ -415,9 +415,9 @@ class Organization:
 
 @dataclass(frozen=True, slots=True)
 class TokenRights:
-    """What is known of a token of an account: its login, its id, and the scopes of a classic token.
+    """The known facts about a token: its account's login and id, and the scopes of a classic token.
 
-    `kind` follows from how the token begins, and from whether GitHub tells its scopes.
+    `kind` follows from the prefix of the token, and from whether GitHub tells its scopes.
     """
 
     login: str
@@ -429,7 +429,7 @@ class TokenRights:
 T = TypeVar("T")
 TITLE_MAX_CHARS = 256
 PAGE = 100
-"""The most that one page of a list holds."""
+"""The most items on one page of a list."""
 _OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
@@ -439,7 +439,7 @@ _CUT = "\n\n[…]"
 
 
 def fit_body(text: str) -> str:
-    """At most `GITHUB_BODY_MAX_CHARS` characters; what is cut ends in `[…]`, outside of any code block."""
+    """Return at most `GITHUB_BODY_MAX_CHARS` characters; a cut text ends in `[…]`, outside of any code block."""
     if len(text) <= GITHUB_BODY_MAX_CHARS:
         return text
     room = GITHUB_BODY_MAX_CHARS - len(_CUT)
@@ -449,48 +449,48 @@ def fit_body(text: str) -> str:
 
 
 def fit_title(text: str) -> str:
-    """One line of at most 256 characters."""
+    """Return the text as one line of at most 256 characters."""
     line = " ".join(text.split())
     return line if len(line) <= TITLE_MAX_CHARS else f"{line[: TITLE_MAX_CHARS - 1]}…"
 
 
 def is_repo(repo: Repo) -> bool:
-    """Whether a repository can be called that."""
+    """Return whether a repository can have this owner and name."""
     return bool(_OWNER.fullmatch(repo.owner) and _NAME.fullmatch(repo.name)) and repo.name not in {".", ".."}
 
 
 def is_login(login: str) -> bool:
-    """Whether an account can be called that; bots end in `[bot]`."""
+    """Return whether an account can have this login; bots end in `[bot]`."""
     return bool(_OWNER.fullmatch(login.removesuffix("[bot]")))
 
 
 def is_token(token: str) -> bool:
-    """Whether this can be sent as a token."""
+    """Return whether this can be sent as a token."""
     return bool(_TOKEN.fullmatch(token))
 
 
 def is_sha(sha: str) -> bool:
-    """Whether it is the full name of a commit or a blob."""
+    """Return whether this is the full hash of a commit or a blob."""
     return bool(_SHA.fullmatch(sha))
 
 
 def is_path(path: str) -> bool:
-    """Whether a file in a repository can have this path, from the root and without a leading slash."""
+    """Return whether a file in a repository can have this path, from the root and without a leading slash."""
     return bool(path) and all(part not in {"", ".", "..", ".git"} for part in path.split("/")) and "\0" not in path
 
 
 def repo_path(repo: Repo) -> str:
-    """The address of a repository, from the root of the interface."""
+    """Return the address of a repository, from the root of the API."""
     return f"/repos/{quote(repo.owner, safe='')}/{quote(repo.name, safe='')}"
 
 
 def in_segments(path: str) -> str:
-    """A path of a file for an address: each segment encoded, the slashes kept."""
+    """Return the path of a file for a URL: each segment encoded, the slashes kept."""
     return quote(path, safe="/")
 
 
 def first(limit: int, found: Iterable[T]) -> Iterable[T]:
-    """Up to `limit` of them; a page that is not needed is not asked for."""
+    """Return up to `limit` items; pages that are not needed are not requested."""
     return islice(found, limit)
 
 
@@ -512,7 +512,7 @@ _BEFORE = re.compile(r"[\w@./:-]", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class GitHubUrl:
-    """An issue, pull request or discussion, by its address; `url` always has a scheme."""
+    """An issue, pull request or discussion with its URL; `url` always has a scheme."""
 
     owner: str
     repo: str
@@ -522,23 +522,23 @@ class GitHubUrl:
 
     @property
     def place(self) -> Repo:
-        """The repository it stands in."""
+        """Its repository."""
         return Repo(self.owner, self.repo)
 
     @property
     def key(self) -> tuple[str, str, Kind, int]:
-        """The same for all addresses of the same thing."""
+        """Equal for all URLs of the same issue, pull request or discussion."""
         return self.owner.lower(), self.repo.lower(), self.type, self.number
 
 
 def parse_github_url(url: str) -> GitHubUrl | None:
-    """What a URL points to, or None. A scheme may be missing; what follows the number (`#…`, `/files`) is ignored."""
+    """Return what a URL points to, or None. The scheme may be missing; what follows the number is ignored."""
     found = _URL.match(url.strip())
     return _from_match(found) if found else None
 
 
 def extract_github_urls(text: str) -> list[GitHubUrl]:
-    """All that are named in a text, each thing once, in order; also those that no space parts from the one before."""
+    """Return all URLs in a text, each target once, in order; also those that follow the one before without a space."""
     found: list[GitHubUrl | None] = []
     end, known = 0, False
     while match := (_GLUED.match(text, end) if known else None) or _URL.search(text, end):
@@ -552,7 +552,7 @@ def extract_github_urls(text: str) -> list[GitHubUrl]:
 
 
 def extract_number_from_api_url(url: str) -> int | None:
-    """The number at the end of `…/issues/N` or `…/pulls/N`; None for anything else."""
+    """Return the number at the end of `…/issues/N` or `…/pulls/N`; None for anything else."""
     found = _API_NUMBER.search(url)
     return int(found[1]) if found and found.end() == len(url) else None
 

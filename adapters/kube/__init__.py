@@ -1,1 +1,1 @@
-"""A Kubernetes cluster, by its API."""
+"""A Kubernetes cluster, through its API."""

@@ -1,4 +1,4 @@
-"""Where a cluster's API answers, and how this program proves who it is there: in a pod, or by a kubeconfig."""
+"""The address of a cluster's API and the credentials for it: in a pod, or from a kubeconfig."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class ClusterAccess:
     """The API at `url`.
 
     Attributes:
-        certificates: whom to trust, and the certificate of this program if it has one; None over HTTP.
+        certificates: the certificates to trust, and that of this program if it has one; None over HTTP.
         authorization: the header, "" for none.
-        token_file: holds a token that the cluster renews, in place of `authorization`.
+        token_file: a file with a token that the cluster renews, used instead of `authorization`.
 
     """
 
@@ -33,7 +33,7 @@ class ClusterAccess:
     token_file: Path | None = None
 
     def headers(self) -> dict[str, str]:
-        """Raises `OSError` where the token cannot be read."""
+        """Return the authorization header. Raises `OSError` if the token cannot be read."""
         told = f"Bearer {self.token_file.read_text().strip()}" if self.token_file else self.authorization
         return {"Authorization": told} if told else {}
 
@@ -41,7 +41,7 @@ class ClusterAccess:
 def cluster_access(
     context: str = "", environment: Mapping[str, str] = os.environ, account: Path = _ACCOUNT
 ) -> ClusterAccess:
-    """Return the way to the cluster: of the pod that this runs in, else of the kubeconfig and its `context`.
+    """Return the access to the cluster: of the pod that this runs in, else of the kubeconfig and its `context`.
 
     Raises:
         ConfigError: there is none, it cannot be read, or the extra that reads a kubeconfig is not installed.
@@ -59,7 +59,7 @@ def cluster_access(
 
 
 def _of_kubeconfig(context: str, file: str | None) -> ClusterAccess:
-    """Return what the kubeconfig says. Its commands, which clouds use to log in, are run."""
+    """Return the access that the kubeconfig describes. Its commands, which clouds use to log in, are run."""
     from kubernetes.client import Configuration  # noqa: PLC0415 - an optional library
     from kubernetes.config import ConfigException, load_kube_config  # noqa: PLC0415 - the same
 
@@ -70,7 +70,7 @@ def _of_kubeconfig(context: str, file: str | None) -> ClusterAccess:
     except (ConfigException, OSError, ValueError, LookupError, TypeError) as error:
         raise ConfigError(f"The kubeconfig cannot be used: {' '.join(str(error).split())}", remedy=remedy) from error
     token = found.auth_settings().get("BearerToken", {}).get("value") or ""
-    if certificates and not (token or found.cert_file):  # the library only logs why a command gave none
+    if certificates and not (token or found.cert_file):  # the library only logs why a command failed
         raise ConfigError("The kubeconfig cannot be used: it gives no token and no certificate", remedy=remedy)
     return ClusterAccess(found.host.rstrip("/"), certificates, token)
 

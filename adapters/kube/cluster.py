@@ -1,4 +1,4 @@
-"""Reads, watches and changes the objects of one name space of a cluster."""
+"""Reads, watches and changes the objects of one namespace of a cluster."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ KubeObject = dict[str, Any]
 _SERVICE = "the cluster"
 _TIMEOUT_S = 15.0
 _LONGEST_S = 60.0
-"""How long a request is tried again while the cluster is busy."""
+"""How long a request is retried while the cluster is busy."""
 _FIRST_WAIT_S, _MOST_WAIT_S = 0.5, 10.0
 _CHANGES = 8
-"""How often a change is tried that others overtake."""
+"""How often a change is tried while others change the object first."""
 _SILENCE_S = 90.0
-"""Servers send a bookmark about each minute; a watch that is silent for longer is begun anew."""
+"""Servers send a bookmark about each minute; a watch that is silent for longer is restarted."""
 _WATCH_S = 300
 _EXPIRED = 410
 _OWN_KINDS: Mapping[int, ErrKind] = {409: "conflict", 422: "invalid"}
@@ -36,7 +36,7 @@ _MANAGER = "soul-fleet"
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind of object: `agents.x-k8s.io/v1beta1` and `sandboxes`. Not all belong to a name space."""
+    """A kind of object, such as `agents.x-k8s.io/v1beta1` and `sandboxes`. Not all belong to a namespace."""
 
     api: str
     plural: str
@@ -50,7 +50,7 @@ class Resource:
 
 @dataclass
 class Cluster:
-    """The objects of `namespace`. Each call has a deadline, until which it is tried again while the cluster is busy."""
+    """The objects of `namespace`. Each call has a deadline, until which it is retried while the cluster is busy."""
 
     access: ClusterAccess
     namespace: str
@@ -71,7 +71,7 @@ class Cluster:
 
     @answering
     async def versions(self, group: str) -> ApiResult[tuple[str, ...]]:
-        """Return the versions of an API group that the cluster serves, none if it has no such group."""
+        """Return the versions of an API group that the cluster serves; none if it has no such group."""
         found = (await self._asked("GET", f"/apis/{group}")).or_else({}, "not_found")
         return Ok(tuple(one["version"] for one in found.get("versions", ())))
 
@@ -85,7 +85,7 @@ class Cluster:
 
     @answering
     async def listed(self, resource: Resource, selector: str = "") -> ApiResult[tuple[list[KubeObject], str]]:
-        """Return all objects with these labels, and the version of the list, from which a watch goes on."""
+        """Return all objects with these labels, and the version of the list, from which a watch continues."""
         found = (await self._asked("GET", resource.path(self.namespace), labelSelector=selector)).or_raise()
         return Ok((found.get("items") or [], found.get("metadata", {}).get("resourceVersion", "")))
 
@@ -93,7 +93,7 @@ class Cluster:
         return await self._asked("GET", resource.path(self.namespace, name))
 
     async def apply(self, resource: Resource, wanted: KubeObject) -> ApiResult[KubeObject]:
-        """Create the object, or let it have these fields; those that others set and `wanted` has not stay."""
+        """Create the object, or set these fields; fields that others set and `wanted` lacks stay."""
         path = resource.path(self.namespace, wanted["metadata"]["name"])
         return await self._asked("PATCH", path, wanted, _APPLY, fieldManager=_MANAGER, force="true")
 
@@ -101,9 +101,9 @@ class Cluster:
     async def change(
         self, resource: Resource, name: str, patch_for: Callable[[KubeObject], KubeObject | None]
     ) -> ApiResult[KubeObject]:
-        """Patch the object as `patch_for` its present state says; None leaves it. Return how it is then.
+        """Patch the object with what `patch_for` returns for its present state; None: no change. Return the result.
 
-        Where somebody else changes it in between, it is read and decided anew.
+        If somebody else changes it in between, it is read and `patch_for` is called again.
         """
         for _ in range(_CHANGES):
             present = (await self.read(resource, name)).or_raise()
@@ -117,10 +117,10 @@ class Cluster:
         return Err(f"could not change {name}: others change it all the time", "conflict")
 
     async def watch(self, resource: Resource, selector: str = "") -> AsyncGenerator[ApiResult[KubeObject], None]:
-        """Yield each object as it is now, and again whenever it changes, until the caller stops; last an `Err`, if any.
+        """Yield each object as it is now, and again at each change, until the caller stops; a lasting error comes last.
 
-        A deleted one has a `metadata.deletionTimestamp`. What was missed while the connection was lost is made up
-        for; after a gap that the cluster does not remember, all objects come again.
+        A deleted one has a `metadata.deletionTimestamp`. Changes missed while the connection was lost are yielded
+        later; after a gap that the cluster does not remember, all objects come again.
         """
         version, tries = "", 0
         while True:
@@ -185,7 +185,7 @@ class Cluster:
     async def _asked(
         self, method: str, path: str, body: KubeObject | None = None, kind: str = "application/json", **params: str
     ) -> ApiResult[KubeObject]:
-        """Ask once, and again while the cluster is busy: each request says the same, however often it is done."""
+        """Send a request, and again while the cluster is busy: every request here is safe to repeat."""
         until_s, tries = self.clock.monotonic() + _LONGEST_S, 0
         while True:
             answer = await self._once(method, path, json.dumps(body) if body else "", kind, params)

@@ -1,1 +1,1 @@
-"""The agent space on the wire: frames, the room and its server, the member and its client, discovery."""
+"""The wire protocol of the agent space: frames, the room and its server, the member and its client, discovery."""

@@ -39,9 +39,9 @@ class Advertised:
 
     Attributes:
         name: the instance name, without the service type.
-        port: TCP.
+        port: the TCP port.
         addresses: as text, IPv4 first; may be empty.
-        host: where its service record points: a name, or an address written as one.
+        host: the target of its service record: a name, or an address written as one.
 
     """
 
@@ -52,9 +52,9 @@ class Advertised:
 
 
 async def browse(*, within_s: float = BROWSE_S, gather_s: float = GATHER_S) -> ApiResult[list[Advertised]]:
-    """Rooms that answered within `gather_s` of the first, by name; none if `within_s` brought no answer.
+    """Return the rooms that answered within `gather_s` of the first, by name; none if none answered in `within_s`.
 
-    An `Err` (transient) says that multicast DNS does not work on this machine.
+    An `Err` (transient) means that multicast DNS does not work on this machine.
     """
     try:
         async with _zeroconf() as zeroconf, asyncio.TaskGroup() as group:
@@ -91,7 +91,7 @@ class _ServiceResolver(ServiceListener):
         self.spaces.pop(name, None)
 
     async def gather(self, within_s: float, gather_s: float) -> None:
-        """Waits until some time after the first answer, or until there was none within `within_s`."""
+        """Wait until some time after the first answer, or until there was none within `within_s`."""
         try:
             async with asyncio.timeout(within_s):
                 await self._first.wait()
@@ -100,7 +100,7 @@ class _ServiceResolver(ServiceListener):
         await asyncio.sleep(gather_s)
 
     def stop(self) -> None:
-        """Cancels the pending lookups."""
+        """Cancel the pending lookups."""
         for asking in self._asked.values():
             asking.cancel()
 
@@ -121,7 +121,7 @@ async def _zeroconf() -> AsyncIterator[AsyncZeroconf]:
 
 async def _resolved(zeroconf: AsyncZeroconf, name: str) -> Advertised | None:
     info = AsyncServiceInfo(SERVICE_TYPE, name)
-    # NOTE(self): False also where only addresses are missing; the host's name may do without them.
+    # NOTE(self): False also if only addresses are missing; the name of the host may be enough.
     await info.async_request(zeroconf.zeroconf, _RESOLVE_WITHIN_S * SECOND_MS)
     if not info.port or not info.server:
         return None
@@ -137,17 +137,17 @@ _HOST_TTL_S = 120
 _OTHER_TTL_S = 4_500
 _DEADLINE_S = 10.0
 _LABEL_BYTES = 63
-_EVERYWHERE = {"", "0.0.0.0", "::"}  # noqa: S104 - asked about, not bound
+_EVERYWHERE = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
 
 
 def instance_label(name: str) -> str:
-    """A room's name as one DNS label: dots become `-`, at most 63 bytes."""
+    """Return a room's name as one DNS label: dots become `-`, at most 63 bytes."""
     label = (name.strip() or SPACE_DEFAULT_NAME).replace(".", "-").encode()[:_LABEL_BYTES].decode(errors="ignore")
     return "".join(sign if sign.isprintable() else "-" for sign in label)
 
 
 def lan_addresses(binds: Sequence[str]) -> tuple[str, ...]:
-    """Returns the IPv4 addresses under which a server that listens on `binds` can be reached from the local network.
+    """Return the IPv4 addresses at which a server that listens on `binds` can be reached from the local network.
 
     Loopback is left out; link-local addresses (169.254.0.0/16) come last.
     """
@@ -155,7 +155,7 @@ def lan_addresses(binds: Sequence[str]) -> tuple[str, ...]:
 
 
 def reachable(binds: Sequence[str], addresses: Iterable[str]) -> tuple[str, ...]:
-    """Returns those of a machine's IPv4 `addresses` that `binds` covers; as `lan_addresses`."""
+    """Return those of a machine's IPv4 `addresses` that `binds` covers; order as in `lan_addresses`."""
     own = [ipaddress.IPv4Address(address) for address in dict.fromkeys(addresses)]
     seen = [ip for ip in own if not ip.is_loopback and (str(ip) in binds or _EVERYWHERE & set(binds))]
     return tuple(str(ip) for ip in sorted(seen, key=lambda ip: ip.is_link_local))
@@ -175,7 +175,7 @@ class Advertisement:
         return self._info.name.removesuffix(f".{SERVICE_TYPE}")
 
     async def close(self) -> None:
-        """Unregisters the service."""
+        """Unregister the service."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_DEADLINE_S):
                 await (await self._zeroconf.async_unregister_service(self._info))
@@ -183,16 +183,16 @@ class Advertisement:
 
 
 async def advertise(name: str, port: int, binds: Sequence[str]) -> ApiResult[Advertisement]:
-    """Registers a room in the local network.
+    """Register a room in the local network.
 
     Args:
-        name: of the room; another room of that name makes it `name-2`.
-        port: where it listens.
+        name: the name of the room; if another room has it, it becomes `name-2`.
+        port: the port it listens on.
         binds: the addresses it listens on.
 
     Returns:
-        What to close in the end. `invalid`: nobody else could reach it, so nothing is sent. `transient`: mDNS does
-        not work here; the room's URL does all the same.
+        The advertisement, to be closed in the end. `invalid`: nobody else could reach the room, so nothing is sent.
+            `transient`: mDNS does not work here; the room can still be reached by its URL.
 
     """
     addresses = lan_addresses(binds)
@@ -213,7 +213,7 @@ async def advertise(name: str, port: int, binds: Sequence[str]) -> ApiResult[Adv
 
 
 def service_info(name: str, port: int, addresses: Sequence[str]) -> AsyncServiceInfo:
-    """The service of a room: target `<first address>.` with an A record for each, and its name and version."""
+    """Return the service of a room: target `<first address>.` with an A record for each, its name and version."""
     return AsyncServiceInfo(
         SERVICE_TYPE,
         f"{instance_label(name)}.{SERVICE_TYPE}",

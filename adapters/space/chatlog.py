@@ -63,18 +63,18 @@ class ChatLog:
 
     @property
     def path(self) -> Path:
-        """The part that is written."""
+        """The part that is being written."""
         return self._folder / "chat.jsonl"
 
     def open(self) -> None:
-        """Opens the record for writing. Raises `StorageError` if that is impossible."""
+        """Open the record for writing. Raises `StorageError` if that is impossible."""
         try:
             self._opened()
         except OSError as error:
             raise storage_error(self.path, error) from error
 
     def room_id(self) -> str:
-        """The id of the room, made at the first call and stored beside the record; "" if it cannot be stored.
+        """Return the id of the room, made at the first call and stored beside the record; "" if it cannot be stored.
 
         It is independent of the room's address. An id that is not stored would change at the next start.
         """
@@ -95,7 +95,7 @@ class ChatLog:
         return made
 
     def append(self, entry: LogEntry) -> None:
-        """Appends one entry. Never raises; disk errors go to `report`."""
+        """Append one entry. Never raises; disk errors go to `report`."""
         line = encode_entry(entry).encode() + b"\n"
         try:
             handle = self._opened()
@@ -110,7 +110,7 @@ class ChatLog:
             self._complain(error)
 
     def get_recent_history(self, limit: int = 200) -> list[LogEntry]:
-        """Returns the last `limit` entries, oldest first; up to 1,000 more that cannot be read are passed over."""
+        """Return the last `limit` entries, oldest first; up to 1,000 more that cannot be read are skipped."""
         most = max(limit, 0)
         parts = (self.path, self._part(1))
         lines = islice(chain.from_iterable(_lines_backwards(part) for part in parts), most + _MOST_UNREADABLE)
@@ -122,7 +122,7 @@ class ChatLog:
             return []
 
     def close(self) -> None:
-        """Closes the file; `append` opens it again."""
+        """Close the file; `append` opens it again."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
@@ -142,7 +142,7 @@ class ChatLog:
         self._finish_rotation()
 
     def _finish_rotation(self) -> None:
-        """Shifts the older parts up to the first gap (already shifted ones stay), then moves the rotated part to 1."""
+        """Shift the older parts up to the first gap (already shifted ones stay), then move the rotated part to 1."""
         if not self._aside.exists():
             return
         gap = next((number for number in range(1, KEPT_PARTS) if not self._part(number).exists()), KEPT_PARTS)
@@ -172,7 +172,7 @@ def _entry(line: bytes) -> LogEntry | None:
 
 
 def _lines_backwards(path: Path) -> Iterator[bytes]:
-    """Yields the non-empty lines of a file, last one first; bytes are joined before they are decoded."""
+    """Yield the non-empty lines of a file, last one first; bytes are joined before they are decoded."""
     try:
         file = path.open("rb")
     except FileNotFoundError:

@@ -48,7 +48,7 @@ Notify: TypeAlias = Callable[[NoticeKind, str, str], Awaitable[None]]
 
 INBOUND_WINDOW_S: Final = 60.0
 MAX_INBOUND_BYTES: Final = 64 * 1024 * 1024
-"""Eight records of the largest size; a room of ten who all talk without a pause sends a third of it in a minute."""
+"""Eight records of the largest size; a room of ten who all write without a pause sends a third of it in a minute."""
 MAX_INBOUND_FRAMES: Final = 30_000
 _FIND_WITHIN_S = 30.0
 _SEND_WITHIN_S = 10.0
@@ -56,20 +56,20 @@ _ON_JOINED_WITHIN_S = 30.0
 _DISCONNECT_WITHIN_S = 2 * CLOSE_WITHIN_S
 _CLOSE_WITHIN_S = 2 * _DISCONNECT_WITHIN_S
 _DELIVERIES_KEPT = 200
-_YIELD_AFTER = 50  # frames, or a large one; a room that talks without a pause must not hold up everything else
+_YIELD_AFTER = 50  # frames, or a large one; a room that sends without a pause must not block everything else
 _LARGE_CHARS = 64 * 1024
 _FLOODED = "it sends more than a member can read"
 
 
 class InboundLimiter:
-    """Counts what comes in on one connection, in windows of a minute. A room of ours stays below its limits."""
+    """Counts what comes in on one connection, in windows of a minute. Our own rooms stay below its limits."""
 
     def __init__(self) -> None:
         self._since = float("-inf")
         self._bytes = self._frames = 0
 
     def count_frame(self, size: int, now: float) -> bool:
-        """Counts a frame of `size` bytes or characters at `now` (monotonic s); returns whether a limit is passed."""
+        """Count a frame of `size` bytes or characters at `now` (monotonic s); return whether a limit is exceeded."""
         if now - self._since >= INBOUND_WINDOW_S:
             self._since, self._bytes, self._frames = now, 0, 0
         self._bytes += size
@@ -109,7 +109,7 @@ class ClientConnection:
         self._stopped.set()
 
     async def run(self) -> None:
-        """Runs until cancelled or closed. Must not run twice at a time."""
+        """Run until cancelled or closed. Must not run twice at a time."""
         if not self._stopped.is_set():
             raise RuntimeError("this member lives already")
         self._stopped.clear()
@@ -121,12 +121,12 @@ class ClientConnection:
             self._stopped.set()
 
     async def close(self) -> None:
-        """Makes `run` return, and waits for it, at most 4 s."""
+        """Make `run` return, and wait for it, at most 4 s."""
         self._closing.set()
         await first_of(self._stopped.wait(), asyncio.sleep(_CLOSE_WITHIN_S))
 
     async def send(self, request: Request) -> ApiResult[None]:
-        """Sends one frame."""
+        """Send one frame."""
         connection = self._connection
         if connection is None:
             return Err("not connected to an agent space", "transient")
@@ -141,19 +141,19 @@ class ClientConnection:
         return Ok(None)
 
     def renew(self) -> bool:
-        """Returns whether the member is about to rejoin; see `Member.renew`."""
+        """Return whether the member is about to rejoin; see `Member.renew`."""
         renewing = self._member.renew()
         if renewing:
             self._wake.set()
         return renewing
 
     def expect(self, chat: Chat) -> None:
-        """Keeps the outcome of a queued message for `delivery`."""
+        """Prepare to keep the outcome of a queued message for `delivery`."""
         self._deliveries[chat.id] = asyncio.get_running_loop().create_future()
         self._wake.set()
 
     async def delivery(self, chat_id: str) -> ChatDelivery | None:
-        """Waits for the outcome of a message; None for an unknown id."""
+        """Wait for the outcome of a message and return it; None for an unknown id."""
         waiting = self._deliveries.get(chat_id)
         return await asyncio.shield(waiting) if waiting else None
 
@@ -198,7 +198,7 @@ class ClientConnection:
             self._member.ended(connection.close_code, why, refused=self._flooded)
 
     async def _receive(self, connection: WebSocket) -> None:
-        """Receives until the connection ends, which its keepalive ensures, or exceeds the inbound limit."""
+        """Receive until the connection ends, which its keepalive ensures, or exceeds the inbound limit."""
         joins, frames, inbound = self._member.joins, 0, InboundLimiter()
         async with asyncio.TaskGroup() as group:
             greeting: asyncio.Task[None] | None = None
@@ -233,7 +233,7 @@ class ClientConnection:
         self._wake.set()
 
     async def _send_due(self) -> None:
-        """Sends what is due, when it is due, until the connection must be closed."""
+        """Send what is due, when it is due, until the connection must be closed."""
         while not self._member.overdue():
             if (said := self._member.due()) is not None:
                 await self.send(said)
@@ -251,7 +251,7 @@ class ClientConnection:
             await self._notify("warn", "We could not introduce ourselves in the agent space", repr(error))
 
     async def _wait_until(self, until: float | None) -> None:
-        """Waits until `until` or the member's next due time (monotonic s), or until something happens."""
+        """Wait until `until` or the member's next due time (monotonic s), or until something happens."""
         moments = [moment for moment in (until, self._member.next_at()) if moment is not None]
         if not self._wake.is_set():
             if moments:
@@ -277,7 +277,7 @@ class ClientConnection:
 
 
 async def first_of(*doing: Coroutine[Any, Any, object]) -> None:
-    """Waits until one of them is done, and cancels the others. An exception of one is raised as it is."""
+    """Wait until one of them is done, and cancel the others. An exception of one is raised unchanged."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in doing]
@@ -289,7 +289,7 @@ async def first_of(*doing: Coroutine[Any, Any, object]) -> None:
 
 
 async def _disconnect(connection: WebSocket) -> None:
-    """Closes the connection; drops it if the other side does not answer."""
+    """Close the connection; drop it if the other side does not answer."""
     try:
         async with asyncio.timeout(_DISCONNECT_WITHIN_S):
             await connection.close(1000, "Client disconnecting")
@@ -300,7 +300,7 @@ async def _disconnect(connection: WebSocket) -> None:
 KEEPALIVE_S: Final = 20.0
 
 _FLOOD_WINDOW_S = 5.0
-_MOST_IN_WINDOW = 15  # a room may cut off whoever says more than 20 things in 5 s, words among them
+_MOST_IN_WINDOW = 15  # a room may cut off a member that sends more than 20 frames in 5 s, messages among them
 _NOT_CONNECTED = Err("not connected to an agent space", "transient")
 
 
@@ -316,7 +316,7 @@ class SpaceClient:
         rng: spreads delays.
         reconnect_interval_s: returns the seconds between searches while there is no room; called each time.
         on_joined: called after each join, while frames are already sent and received; bounded to 30 s.
-        notice: tells the owner: kind, message, detail.
+        notice: informs the owner: kind, message, detail.
         on_event: called with each event at once, for a terminal.
         keepalive_s: seconds between pings, and the time for an answer.
 
@@ -390,22 +390,22 @@ class SpaceClient:
         return self._member.joins
 
     async def run(self) -> None:
-        """Joins the room and reconnects, until cancelled or closed. Must not run twice at a time."""
+        """Join the room and reconnect, until cancelled or closed. Must not run twice at a time."""
         await self._connection.run()
 
     async def close(self) -> None:
-        """Leaves the room; `run` returns."""
+        """Leave the room; `run` returns."""
         await self._connection.close()
 
     def renew(self) -> bool:
-        """Rejoins if the capabilities changed since the join, which alone carries them; returns whether it does.
+        """Rejoin if the capabilities changed since the join, which alone carries them; return whether it does.
 
         Must be called from time to time.
         """
         return self._connection.renew()
 
     async def wait_for_news(self, timeout_s: float) -> bool:
-        """Waits until others said or did something since the last call; returns False after `timeout_s`."""
+        """Wait until others said or did something since the last call; return False after `timeout_s`."""
         news = self._connection.news
         if not news.is_set():
             await first_of(news.wait(), self._clock.sleep(timeout_s))
@@ -414,15 +414,15 @@ class SpaceClient:
         return arrived
 
     def peers(self) -> dict[str, Presence]:
-        """The other members by name, in the order in which they joined."""
+        """Return the other members by name, in the order in which they joined."""
         return self.view.peers()
 
     def has_active_claim(self, action: str, target: str) -> str | None:
-        """The peer whose claim on it was broadcast within the last minute, or None."""
+        """Return the peer whose claim on the action was broadcast within the last minute, or None."""
         return self.view.claims.holder(action, target)
 
     async def send_chat(self, content: str, *, thread_id: str = "") -> ApiResult[str]:
-        """Queues a message, sent when the room's rate limit allows; returns at once with an id for `delivered`."""
+        """Queue a message, sent when the room's rate limit allows; return at once with an id for `delivered`."""
         if not self.is_active:
             return _NOT_CONNECTED
         if not content.strip():
@@ -434,9 +434,9 @@ class SpaceClient:
         return Ok(chat.id)
 
     async def delivered(self, chat_id: str) -> ApiResult[bool]:
-        """Waits for the outcome of a message, at most 66 s: True if the room echoed it, False if no echo came in 5 s.
+        """Wait for the outcome of a message, at most 66 s: True if the room echoed it, False if no echo came in 5 s.
 
-        Returns an `Err` if it was not sent.
+        Return an `Err` if it was not sent.
         """
         delivery = await self._connection.delivery(chat_id)
         if delivery is None:
@@ -446,32 +446,32 @@ class SpaceClient:
         return Ok(delivery.state == "echoed")
 
     async def send_typing(self) -> ApiResult[None]:
-        """Announces that a message is being written."""
+        """Announce that a message is being written."""
         return await self._send(Typing(*self._who, self._now()))
 
     async def send_identity(self, summary: IdentitySummary) -> ApiResult[None]:
-        """Sends our identity."""
+        """Send our identity."""
         return await self._send(Identified(*self._who, summary, self._now()))
 
     async def send_claim(self, action: str, target: str) -> ApiResult[None]:
-        """Claims an action, or renews a claim within each minute; `view.claims` tells if another member holds it."""
+        """Claim an action, or renew a claim within each minute; `view.claims` tells if another member holds it."""
         claim = Claimed(*self._who, action, target, self._now())
         if self.is_active:
             self.view.claims.asked(action, target)
         return await self._send(claim)
 
     async def send_state(self, state: AgentState, detail: str = "") -> ApiResult[None]:
-        """Sends our state."""
+        """Send our state."""
         return await self._send(StateChanged(*self._who, state, self._now(), detail=detail))
 
     async def send_action_result(
         self, action: str, target: str, *, success: bool, link: str = "", error: str = ""
     ) -> ApiResult[None]:
-        """Sends the result of a claimed action, which ends the claim."""
+        """Send the result of a claimed action, which ends the claim."""
         return await self._send(ActionDone(*self._who, action, target, success, self._now(), link=link, error=error))
 
     async def send_reflection(self, summary: str) -> ApiResult[None]:
-        """Sends a reflection."""
+        """Send a reflection."""
         return await self._send(Reflected(*self._who, summary, self._now()))
 
     async def send_workspace_state(
@@ -484,7 +484,7 @@ class SpaceClient:
         blocked: float = 0,
         in_progress: float = 0,
     ) -> ApiResult[None]:
-        """Sends the progress of a plan, in tasks."""
+        """Send the progress of a plan, in tasks."""
         counts = (plan_number, total, completed, blocked, in_progress)
         return await self._send(WorkspaceProgress(*self._who, workspace, *counts, self._now()))
 

@@ -20,7 +20,7 @@ from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 OPEN_WITHIN_S: Final = 10.0
 CLOSE_WITHIN_S: Final = 1.0
 MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
-"""Larger than a room accepts from a member: the record of a busy room exceeds 1 MiB, and comes in one frame."""
+"""More than a room accepts from a member: the record of a busy room exceeds 1 MiB, and comes in one frame."""
 
 _LIBRARY_LOG = logging.getLogger("adapters.space.websockets")
 _LIBRARY_LOG.setLevel(logging.WARNING)
@@ -29,7 +29,7 @@ _TURNED_AWAY = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 @dataclass(frozen=True, slots=True)
 class Unreached:
-    """No connection could be opened: why, and whether the room refused it (401 or 403)."""
+    """No connection could be opened: the reason, and whether the room refused it (401 or 403)."""
 
     why: str
     refused: bool = False
@@ -43,7 +43,7 @@ class _Straight(connect):
 
 
 async def connect_to_room(url: str, *, keepalive_s: float) -> WebSocket | Unreached:
-    """Connects to `url` within `OPEN_WITHIN_S`. It pings every `keepalive_s`, and waits as long for a pong."""
+    """Connect to `url` within `OPEN_WITHIN_S`. It pings every `keepalive_s`, and waits as long for a pong."""
     try:
         async with asyncio.timeout(OPEN_WITHIN_S):
             return await _Straight(
@@ -71,7 +71,7 @@ async def connect_to_room(url: str, *, keepalive_s: float) -> WebSocket | Unreac
 
 
 def without_secrets(url: str) -> str:
-    """Returns a URL without token and password, to be shown; "" if it is no URL."""
+    """Return a URL without token and password, for display; "" if it is not a URL."""
     try:
         parts = urlsplit(url)
     except ValueError:

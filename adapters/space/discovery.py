@@ -27,12 +27,12 @@ Notice: TypeAlias = Callable[[str, str], Awaitable[None]]
 _RESOLVE_WITHIN_S = 3.0
 _LOWEST_PORT = 1024
 _MOST_PROBED = 8
-# NOTE(self): where clouds tell a machine its secrets; private by number, never a room.
+# NOTE(self): addresses where clouds give a machine its secrets; in private ranges, but never a room.
 _NEVER = frozenset(map(ip_address, ("169.254.169.254", "169.254.170.2", "fd00:ec2::254", "fd20:ce::254")))
 
 
 async def _browse() -> ApiResult[list[Advertised]]:
-    """Returns the rooms that the local network advertises."""
+    """Return the rooms that the local network advertises."""
     from adapters.space.browsing import browse  # noqa: PLC0415 - slow to import, and only needed here
 
     return await browse()
@@ -46,14 +46,14 @@ async def discover_space(
     browse_rooms: Browse = _browse,
     local_port: int = SPACE_DEFAULT_PORT,
 ) -> ApiResult[str]:
-    """The URL of the room.
+    """Return the URL of the room.
 
     Args:
-        space_url: the configured URL, used as it is; "" to search.
+        space_url: the configured URL, used unchanged; "" to search.
         discovery: whether to search at all.
-        notice: tells the owner what was seen but not taken: message, detail.
-        browse_rooms: what the local network advertises.
-        local_port: where a room on this machine would listen.
+        notice: informs the owner about what was seen but not used: message, detail.
+        browse_rooms: returns what the local network advertises.
+        local_port: the port of a room on this machine.
 
     Returns:
         `Ok` with a `ws://` URL, or `space_url`. `Err`: `not_found`, within about 15 s.
@@ -82,7 +82,7 @@ async def discover_space(
 
 
 def believable(addresses: Iterable[str]) -> list[Address]:
-    """Returns the acceptable addresses, best first: private IPv4, link-local, private IPv6, loopback."""
+    """Return the acceptable addresses, best first: private IPv4, link-local, private IPv6, loopback."""
     ranked = [(rank, place, address) for place, address in enumerate(_parsed(addresses)) if (rank := _rank(address))]
     return list(dict.fromkeys(address for _, _, address in sorted(ranked, key=lambda one: one[:2])))
 
@@ -98,7 +98,7 @@ def _parsed(addresses: Iterable[str]) -> list[Address]:
 
 
 def _rank(address: Address) -> int:
-    """Returns 1 for the best, 0 for an unacceptable address. IPv6 link-local is useless without its interface."""
+    """Return 1 for the best, 0 for an unacceptable address. IPv6 link-local is useless without its interface."""
     if address in _NEVER or address.is_unspecified or address.is_multicast or not address.is_private:
         return 0
     if isinstance(address, IPv6Address):
@@ -107,7 +107,7 @@ def _rank(address: Address) -> int:
 
 
 async def _reached(space: Advertised) -> str | None:
-    """Returns the URL of the best address of an advertised room that accepts connections, or None."""
+    """Return the URL of the best address of an advertised room that accepts connections, or None."""
     if space.port < _LOWEST_PORT:
         return None
     addresses = believable(space.addresses) or believable([space.host]) or believable(await _resolved(space.host))
@@ -129,7 +129,7 @@ async def _resolved(host: str) -> Sequence[str]:
 
 
 async def _answers(host: str, port: int) -> bool:
-    """Returns whether a TCP connection is accepted within `PROBE_S`."""
+    """Return whether a TCP connection is accepted within `PROBE_S`."""
     try:
         async with asyncio.timeout(PROBE_S):
             _, writer = await asyncio.open_connection(host, port)

@@ -17,14 +17,14 @@ class RoomHost(Protocol):
     """The host's view of a room."""
 
     def happened(self, event: SpaceEvent) -> None:
-        """An event was sent to the members, the host's own messages included.
+        """Handle an event that was sent to the members, the host's own messages included.
 
         A `PresenceList` follows whenever the members or their identities changed.
         """
         ...
 
     def log(self, level: LogLevel, message: str, detail: str = "") -> None:
-        """A log line for the operator. `message` is a fixed text; `detail` may hold untrusted text."""
+        """Log a line for the operator. `message` is a fixed text; `detail` may hold untrusted text."""
         ...
 
 
@@ -32,7 +32,7 @@ class SilentHost:
     """A host that ignores everything."""
 
     def happened(self, event: SpaceEvent) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
     def log(self, level: LogLevel, message: str, detail: str = "") -> None:
-        """Does nothing."""
+        """Do nothing."""

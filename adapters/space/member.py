@@ -39,7 +39,7 @@ _KNOWN_KEPT = 10_000
 
 
 class Inbox:
-    """The inbox of `me`."""
+    """The received messages and events of `me`."""
 
     def __init__(self, me: MemberName) -> None:
         self._me = me
@@ -55,19 +55,19 @@ class Inbox:
         return self._fresh
 
     def take_messages(self) -> list[Said]:
-        """Returns and clears the messages of others, and those of our own that only the record contained."""
+        """Return and clear the messages of others, and our own messages that came only in the record."""
         messages = list(self._messages)
         self._messages.clear()
         return messages
 
     def take_events(self) -> list[SpaceEvent]:
-        """Returns and clears all events, the echoes of our own messages included."""
+        """Return and clear all events, the echoes of our own messages included."""
         events = list(self._events)
         self._events.clear()
         return events
 
     def note(self, event: SpaceEvent, stamp: str = "") -> None:
-        """Keeps an event. `stamp` is the room's time of it, if `event` bears another."""
+        """Keep an event. `stamp` is the room's time of it, if `event` has another."""
         self._events.append(event)
         if isinstance(event, Said):
             self._know(_words(stamp or event.timestamp, event.name, event.content))
@@ -75,7 +75,7 @@ class Inbox:
                 self._messages.append(event)
 
     def replay(self, told: History, ours: History | None = None) -> list[Said]:
-        """Keeps the room's record in place of an earlier one; returns the new messages in it, oldest first.
+        """Keep the room's record in place of an earlier one; return the new messages in it, oldest first.
 
         Args:
             told: the record with the room's times, by which messages are recognised.
@@ -102,7 +102,7 @@ class Inbox:
         return new
 
     def _forget(self) -> None:
-        """Drops what came from the previous room; the new one's member list came before its record, and stays."""
+        """Drop what came from the previous room; the new one's member list came before its record, and stays."""
         self._messages.clear()
         self._known.clear()
         self._events = deque(
@@ -110,7 +110,7 @@ class Inbox:
         )
 
     def _know(self, words: int) -> bool:
-        """Remembers a message; returns whether it is new."""
+        """Remember a message; return whether it is new."""
         if words in self._known:
             return False
         self._known[words] = None
@@ -122,7 +122,7 @@ def _of(entry: LogEntry) -> int:
 
 
 def _words(timestamp: str, name: str, content: str) -> int:
-    # NOTE(self): a hash in place of the text, which may be long.
+    # NOTE(self): a hash instead of the text, which may be long.
     return hash((timestamp, name, content))
 
 
@@ -130,7 +130,7 @@ CLOSE_REPLACED: Final = 4002
 CLOSE_INVALID_JOIN: Final = 4003
 CLOSE_NAME_TAKEN: Final = 4004
 MAX_UNECHOED: Final = 2
-"""After so many messages in a row without an echo the member reconnects."""
+"""After this many messages in a row without an echo the member reconnects."""
 
 _SAME_TIME = timedelta(seconds=1)
 
@@ -158,13 +158,13 @@ class RoomTime:
         self._ahead = timedelta()
 
     def came_in(self, present: PresenceList, now: datetime) -> None:
-        """Sets the offset from the `joined_at` of this member, which joined at `now`."""
+        """Set the offset from the `joined_at` of this member, which joined at `now`."""
         stamps = (parse_iso_or_none(agent.joined_at) for agent in present.agents if agent.id == self._agent_id)
         ahead = next((at - now for at in stamps if at is not None), timedelta())
         self._ahead = ahead if abs(ahead) > _SAME_TIME else timedelta()
 
     def by_ours(self, event: SpaceEvent, now: datetime) -> SpaceEvent:
-        """Returns the event with times of our clock, where they differ by more than a second."""
+        """Return the event with times of our clock, if they differ by more than a second."""
         match event:
             case History():
                 told = (replace(entry, timestamp=self._told(entry.timestamp)) for entry in event.entries)
@@ -247,37 +247,37 @@ class Member:
         return self._cycle.status in ("joined", "draining")
 
     def step(self) -> Step:
-        """Returns what to do next while there is no connection."""
+        """Return what to do next while there is no connection."""
         return self._cycle.step(self._clock.monotonic())
 
     def found(self, url: str) -> None:
-        """Discovery found the room."""
+        """Record that discovery found the room."""
         self._cycle.found(url, self._clock.monotonic())
         self._told_absence = False
 
     def not_found(self, why: str) -> None:
-        """Discovery found no room. The owner is told once until one is found."""
+        """Record that discovery found no room. The owner is told once until one is found."""
         self._cycle.not_found(self._clock.monotonic())
         if not self._told_absence:
             self._told_absence = True
             self._notices.append(MemberNotice("info", "No agent space found", why))
 
     def opened(self) -> Joined:
-        """The connection was opened; returns the join to send."""
+        """Record that the connection was opened; return the join to send."""
         self._refusal = ""
         self._told_errors.clear()
         self._cycle.opened(self._clock.monotonic())
         self._shown = self._able()
         self._unechoed = 0
-        # NOTE(self): a token is only sent to the room that issued it; another room could take our place with it.
+        # NOTE(self): a token is only sent to the room that issued it; another room could use it to take our place.
         resume = self._resume if self._resume_at == self._cycle.url else ""
         at = iso(self._clock.now())
         return Joined(self.name, self.agent_id, self._version, self._shown, resume, at)
 
     def renew(self) -> bool:
-        """Returns whether to rejoin, because the capabilities changed or the configured name is free again.
+        """Return whether to rejoin, because the capabilities changed or the configured name is free again.
 
-        Never while messages are queued, so that none is sent twice.
+        This is never the case while messages are queued, so that none is sent twice.
         """
         if self.status != "joined" or len(self.outgoing):
             return bool(self._renewing)
@@ -288,7 +288,7 @@ class Member:
         return bool(self._renewing)
 
     def received(self, told: SpaceEvent) -> SpaceEvent:
-        """Handles an event of the room; returns it with times of our own clock."""
+        """Handle an event of the room; return it with times of our own clock."""
         now = self._clock.monotonic()
         if isinstance(told, PresenceList) and self.status == "connecting":
             self._time.came_in(told, self._clock.now())
@@ -312,18 +312,18 @@ class Member:
         return event
 
     def unreadable(self, why: str) -> None:
-        """The room sent an unreadable frame. The owner is told once per connection."""
+        """Record that the room sent an unreadable frame. The owner is told once per connection."""
         self._complain("The agent space said something unreadable", why)
 
     def due(self) -> Said | None:
-        """Returns the message to send now, or None."""
+        """Return the message to send now, or None."""
         chat = self.outgoing.take(self._clock.monotonic()) if self.is_active else None
         if chat is None:
             return None
         return Said(self.name, self.agent_id, chat.content, iso(self._clock.now()), thread_id=chat.thread_id)
 
     def next_at(self) -> float | None:
-        """Returns when `due`, `overdue` or `settle` must be called next (monotonic s); None: only after an event."""
+        """Return when `due`, `overdue` or `settle` must be called next (monotonic s); None: only after an event."""
         if self.is_active and self._is_unechoed:
             return self._clock.monotonic()
         words = self.outgoing.next_at(speaking=self.is_active)
@@ -331,7 +331,7 @@ class Member:
         return min(moments, default=None)
 
     def overdue(self) -> bool:
-        """Whether to close the connection, because the room is late or this member is to rejoin."""
+        """Return whether to close the connection, because the room is late or this member must rejoin."""
         return bool(self._renewing) or self._is_unechoed or self._cycle.overdue(self._clock.monotonic())
 
     @property
@@ -339,10 +339,10 @@ class Member:
         return self._unechoed >= MAX_UNECHOED
 
     def ended(self, code: int | None = None, why: str = "", *, refused: bool = False) -> None:
-        """The connection has ended, or could not be made.
+        """Record that the connection has ended, or could not be made.
 
         Args:
-            code: of the close frame, if there was one.
+            code: the code of the close frame, if there was one.
             why: one line, without a token.
             refused: whether the room refused the handshake.
 
@@ -370,7 +370,7 @@ class Member:
             self._notices.append(MemberNotice("info", "Joining anew", renewing) if renewing else left)
 
     def settle(self) -> list[ChatDelivery]:
-        """Returns the outcomes of messages since the last call; the owner is told of those that were dropped."""
+        """Return the outcomes of messages since the last call; the owner is told of those that were dropped."""
         deliveries = self.outgoing.settle(self._clock.monotonic())
         for delivery in deliveries:
             self._unechoed = self._unechoed + 1 if delivery.state == "unechoed" else 0
@@ -379,7 +379,7 @@ class Member:
         return deliveries
 
     def take_notices(self) -> list[MemberNotice]:
-        """Returns the lines for the owner since the last call."""
+        """Return the lines for the owner since the last call."""
         notices, self._notices = self._notices, []
         return notices
 

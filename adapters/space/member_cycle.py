@@ -20,7 +20,7 @@ _ALIASES = range(2, 100)
 
 
 def aliases(name: str) -> tuple[str, ...]:
-    """The aliases of `name`: `ada-2`, `ada-3` and so on up to `ada-99`."""
+    """Return the aliases of `name`: `ada-2`, `ada-3` and so on up to `ada-99`."""
     return tuple(f"{name}-{number}" for number in _ALIASES)
 
 
@@ -28,8 +28,8 @@ class MemberName:
     """The name of one member.
 
     Attributes:
-        own: the configured one.
-        current: the one in use.
+        own: the configured name.
+        current: the name in use.
 
     """
 
@@ -43,23 +43,23 @@ class MemberName:
         return self.current == self.own
 
     def give_way(self, now: float) -> str:
-        """Switches to another alias and returns it: first `ada-2`, then a random one that nobody can predict."""
+        """Switch to another alias and return it: first `ada-2`, then a random one that nobody can predict."""
         others = [alias for alias in aliases(self.own) if alias != self.current]
         self.current = others[0] if self.is_own else self._rng.choice(others)
         self._since = now
         return self.current
 
     def is_free_again(self, present: Iterable[str], now: float) -> bool:
-        """Whether the own name may be taken back: nobody present has it, and we switched at least 10 minutes ago.
+        """Return whether the own name may be used again: nobody present has it, and we left it at least 10 minutes ago.
 
-        The delay bounds the cost of a program that takes the name and leaves again and again.
+        The delay limits the cost of a program that takes the name and leaves again and again.
         """
         if self.is_own or now - self._since < TAKE_BACK_AFTER_S:
             return False
         return appearance(self.own) not in {appearance(name) for name in present}
 
     def take_back(self) -> None:
-        """Switches back to the own name."""
+        """Switch back to the own name."""
         self.current = self.own
 
 
@@ -120,7 +120,7 @@ class MemberCycle:
         self._closed_in_order = False
 
     def step(self, now: float) -> Step:
-        """Returns what to do next. Only without a connection; `Connect` is returned once and must then be answered."""
+        """Return what to do next. Only without a connection; `Connect` is returned once and must then be answered."""
         if self.status != "disconnected":
             raise RuntimeError(f"a member has one connection, and it is {self.status}")
         if now < self._next_at:
@@ -131,12 +131,12 @@ class MemberCycle:
         return Connect(self.url)
 
     def found(self, url: str, now: float) -> None:
-        """The room is at `url`."""
+        """Record that the room is at `url`."""
         self.url = self._last_url = url
         self._next_at = now
 
     def not_found(self, now: float) -> None:
-        """No room was found. After a lost connection the last URL is tried again."""
+        """Record that no room was found. After a lost connection the last URL is tried again."""
         if self._failures:
             self.found(self._last_url, now)
             return
@@ -144,24 +144,24 @@ class MemberCycle:
         self._looks += 1
 
     def opened(self, now: float) -> None:
-        """The connection was opened and the join sent."""
+        """Record that the connection was opened and the join sent."""
         self._deadline = now + JOIN_WITHIN_S
 
     def joined(self) -> None:
-        """The room replayed its record, which completes the join."""
+        """Record that the room replayed its record, which completes the join."""
         self.status = "joined"
         self._deadline = None
         self._failures = self._looks = 0
         self._closed_in_order = False
 
     def closing(self, now: float) -> None:
-        """The room announced its shutdown; the connection stays open until then."""
+        """Record that the room announced its shutdown; the connection stays open until then."""
         if self.status == "joined":
             self.status = "draining"
             self._deadline = now + DRAIN_WITHIN_S
 
     def overdue(self, now: float) -> bool:
-        """Whether the room has missed a deadline; the connection must then be closed."""
+        """Return whether the room has missed a deadline; the connection must then be closed."""
         return self._deadline is not None and now >= self._deadline
 
     @property
@@ -170,7 +170,7 @@ class MemberCycle:
         return self._deadline
 
     def ended(self, now: float, *, refused: bool = False) -> None:
-        """The connection has ended or failed. `refused`: the room does not accept this member."""
+        """Record that the connection has ended or failed. `refused`: the room does not accept this member."""
         drained = self.status == "draining"
         self.status, self._deadline = "disconnected", None
         if refused:
@@ -185,7 +185,7 @@ class MemberCycle:
             self._retry(now)
 
     def displaced(self, now: float) -> bool:
-        """Another program holds our name. Returns whether to join under another one."""
+        """Record that another program holds our name; return whether to join under another one."""
         self.ended(now)
         if now - self._displaced_at >= DISPLACED_FORGOTTEN_S:
             self._displacements = 0
@@ -197,7 +197,7 @@ class MemberCycle:
         return gives_way
 
     def parted(self, now: float) -> None:
-        """The connection was closed in order to rejoin at once."""
+        """Record that the connection was closed in order to rejoin at once."""
         self.status, self._deadline, self._next_at = "disconnected", None, now
 
     def _retry(self, now: float) -> None:

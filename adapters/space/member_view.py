@@ -54,12 +54,12 @@ class MemberClaims:
         self._lost = FIFOCache[Key, None](_MOST_CLAIMS)
 
     def asked(self, action: str, target: str) -> None:
-        """A claim or renewal of ours is being sent; an earlier refusal of it is forgotten."""
+        """Record that a claim or renewal of ours is being sent; an earlier refusal of it is forgotten."""
         self._asked.append(((action, target), self._clock.monotonic()))
         self._lost.pop((action, target), None)
 
     def claimed(self, claim: Claimed) -> None:
-        """The room broadcast a claim, of a peer or our own."""
+        """Record a claim that the room broadcast, of a peer or our own."""
         key = (claim.action, claim.target)
         if claim.name == self._me.current:
             self._answered(key)
@@ -68,16 +68,16 @@ class MemberClaims:
         self._peers[key] = claim
 
     def done(self, result: ActionDone) -> None:
-        """A result was broadcast: the claim on it ends."""
+        """Record a result that was broadcast, which ends the claim on it."""
         self._peers.pop((result.action, result.target), None)
 
     def left(self, name: str) -> None:
-        """Drops the claims of a member that left."""
+        """Drop the claims of a member that left."""
         for key in [key for key, claim in self._peers.items() if claim.name == name]:
             self._peers.pop(key, None)
 
     def conflict(self, message: str, names: Iterable[str], at: str) -> Key | None:
-        """The room refused a claim; returns which, if any waits for an answer. `names`: the possible holders."""
+        """Record that the room refused a claim; return the claim, if one is pending. `names`: the possible holders."""
         now = self._clock.monotonic()
         waiting = [key for key, since in self._asked if now - since <= _ANSWER_WITHIN_S]
         named = [key for key in waiting if key[1] in message]
@@ -92,12 +92,12 @@ class MemberClaims:
         return key
 
     def holder(self, action: str, target: str) -> str | None:
-        """The peer that holds a claim; None if nobody does."""
+        """Return the peer that holds a claim; None if none does."""
         held = self._peers.get((action, target))
         return held.name if held else None
 
     def live(self) -> tuple[Claimed, ...]:
-        """The live claims of peers, oldest first."""
+        """Return the live claims of peers, oldest first."""
         return tuple(self._peers.values())
 
     @property
@@ -130,21 +130,21 @@ class RoomView:
         self.claims = MemberClaims(me, clock)
 
     def apply(self, event: SpaceEvent) -> None:
-        """Applies an event of the room."""
+        """Apply an event of the room."""
         if read := self._readers.get(type(event)):
             read(self, event)
 
     def cut_off(self) -> None:
-        """The connection was lost: who is present is no longer known."""
+        """Record that the connection was lost, so that it is no longer known who is present."""
         self._present.clear()
         self._typing.clear()
 
     def peers(self) -> dict[str, Presence]:
-        """The other members by name, in the order in which they joined."""
+        """Return the other members by name, in the order in which they joined."""
         return {name: presence for name, presence in self._present.items() if name != self._me.current}
 
     def typing(self) -> list[str]:
-        """The members that sent `typing` within the last 10 s and no message since."""
+        """Return the members that sent `typing` within the last 10 s and no message since."""
         return list(self._typing)
 
     def identities(self) -> dict[str, IdentitySummary]:
@@ -154,11 +154,11 @@ class RoomView:
         return dict(self._reflections)
 
     def workspace_states(self) -> dict[str, WorkspaceProgress]:
-        """The latest report for each workspace within a day."""
+        """Return the latest report for each workspace within a day."""
         return dict(self._workspaces.items())
 
     def _told(self) -> tuple[MutableMapping[str, Any], ...]:
-        """What is kept of each member by its name, beside its presence."""
+        """Return the mappings by member name, besides that of the presence."""
         return self._typing, self._identities, self._reflections
 
     def _on_list(self, event: PresenceList) -> None:
@@ -172,7 +172,7 @@ class RoomView:
                 known.pop(name, None)
 
     def _on_joined(self, event: Joined) -> None:
-        self._present.pop(event.name, None)  # NOTE(self): who joins again stands last
+        self._present.pop(event.name, None)  # NOTE(self): a member that rejoins goes last
         self._present[event.name] = Presence(event.name, event.id, event.version, "", "", None, event.capabilities)
 
     def _on_left(self, event: Left) -> None:

@@ -1,4 +1,4 @@
-"""Looks whether a room was opened for a SOUL that sleeps. One search serves all that look within half a minute."""
+"""Checks whether a room was opened for a SOUL that sleeps. One search serves all checks within half a minute."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KEPT_S = 30.0
 
 @dataclass(slots=True)
 class RoomSearch:
-    """Finds the room that a SOUL would find, by `discover`."""
+    """Finds the room that a SOUL would find, with `discover`."""
 
     clock: Clock
     discover: Callable[[], Awaitable[ApiResult[str]]]
@@ -23,7 +23,7 @@ class RoomSearch:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def find(self) -> str:
-        """Return its address; "" where there is none."""
+        """Return the URL of the room; "" if there is none."""
         async with self._lock:
             if self.clock.monotonic() >= self._until_s:
                 self._url = (await self.discover()).or_else("")
@@ -33,7 +33,7 @@ class RoomSearch:
 
 @dataclass(slots=True)
 class RoomNewest:
-    """Looks for one SOUL. `seen` is the room that was there when it fell asleep, and is there still."""
+    """Checks for one SOUL. `seen` is the room that was there when it fell asleep, as long as it is there."""
 
     search: RoomSearch
     service: str = "rooms"
@@ -41,7 +41,7 @@ class RoomNewest:
     slower: float = 1.0
 
     async def came(self) -> ApiResult[bool]:
-        """Return whether a room can be found that was not there at the look before."""
+        """Return whether a room can be found that was not there at the last look."""
         found = await self.search.find()
         before = self.seen.setdefault("room", found)
         if not found:

@@ -1,6 +1,6 @@
 """The protocol core of a room, without I/O: connections, frames and time go in, effects come out.
 
-The server reports what happens (`opened`, `received`, `ponged`, `closed`, `tick`); the host speaks (`say`) and closes
+The server reports events (`opened`, `received`, `ponged`, `closed`, `tick`); the host sends messages (`say`) and closes
 the room (`drain`, then `finish`). Each call returns the `Effect`s that the server must carry out, in order. The room
 relays messages and never judges their content. Its state is lost with the process; the server keeps the record.
 """
@@ -53,7 +53,7 @@ _REMOVED = "the host removed this name"
 
 
 def join(state: RoomState, link: MemberLink, request: Joined, host_name: str, resume: str) -> None:
-    """Admits a connection, or refuses it with the reason. `resume` is the new token, for a member that knows tokens."""
+    """Admit a connection, or refuse it with the reason. `resume` is the new token, if the member supports tokens."""
     if wrong := _wrong_with(request.name, host_name) or _removal(state, link, request.name):
         state.refuse(link, f"Invalid join: {wrong}")
         state.close(link, INVALID_JOIN, "Invalid join message")
@@ -72,7 +72,7 @@ def join(state: RoomState, link: MemberLink, request: Joined, host_name: str, re
 
 
 def remove(state: RoomState, name: str) -> None:
-    """Closes the connection of a member, and refuses its name to its address for ten minutes."""
+    """Close the connection of a member, and refuse its name to its address for ten minutes."""
     member = state.members.get(name)
     if member is None:
         return
@@ -82,7 +82,7 @@ def remove(state: RoomState, name: str) -> None:
 
 
 def remove_unresponsive(state: RoomState) -> None:
-    """Removes members that did not answer the ping after a refused join in time."""
+    """Remove members that did not answer in time the ping that follows a refused join."""
     for member in list(state.members.values()):
         link = member.link
         if link.challenged_at is not None and state.now - link.challenged_at >= ANSWER_WITHIN_S:
@@ -92,7 +92,7 @@ def remove_unresponsive(state: RoomState) -> None:
 
 
 def _wrong_with(name: str, host_name: str) -> str:
-    """Returns why this name is not allowed, "" if it is."""
+    """Return why this name is not allowed; "" if it is."""
     if not appearance(name):
         return "nothing can be seen of this name"
     if appearance(name) == appearance(host_name):
@@ -101,7 +101,7 @@ def _wrong_with(name: str, host_name: str) -> str:
 
 
 def _removal(state: RoomState, link: MemberLink, name: str) -> str:
-    """Returns `_REMOVED` while this name, or one that looks like it, is closed to the connection's address, else ""."""
+    """Return `_REMOVED` while this name, or a similar one, is closed to the connection's address; else ""."""
     return _REMOVED if (appearance(name), link.address) in state.removed else ""
 
 
@@ -167,7 +167,7 @@ def _welcome(state: RoomState, link: MemberLink, request: Joined, resume: str) -
 
 
 def _send_newcomer(state: RoomState, newcomer: RoomMember) -> None:
-    """Sends the newcomer the member list, the record, and the live workspaces, claims and states."""
+    """Send the newcomer the member list, the record, and the live workspaces, claims and states."""
     alone = (newcomer.link.number,)
     state.deliver(presence_text(state.members.values(), newcomer.resume), alone)
     entries = state.replay.select(dynamic_history_limit(len(state.members)))
@@ -183,7 +183,7 @@ def _send_newcomer(state: RoomState, newcomer: RoomMember) -> None:
 
 
 def _newest_frames(events: Iterable[SpaceEvent]) -> list[str]:
-    """The frames of these events, oldest first; the newest of them up to `MAX_NEWCOMER_BYTES`."""
+    """Return the frames of the newest of these events, oldest first, up to `MAX_NEWCOMER_BYTES`."""
     texts = [encode_event(event) for event in events]
     sizes = itertools.accumulate(len(text.encode()) for text in reversed(texts))
     count = sum(size <= MAX_NEWCOMER_BYTES for size in sizes)
@@ -194,7 +194,7 @@ Act: TypeAlias = Said | Identified | Claimed | StateChanged | ActionDone | Refle
 
 
 def act(state: RoomState, member: RoomMember, request: Act) -> None:
-    """Applies one request of `member`, already stamped with its name, id and time."""
+    """Apply one request of `member`, already stamped with its name, id and time."""
     member.last_seen = state.at
     member.link.mark_alive()
     match request:
@@ -229,7 +229,7 @@ def _chat(state: RoomState, member: RoomMember, said: Said) -> None:
 
 
 def _identify(state: RoomState, member: RoomMember, identified: Identified) -> None:
-    """Broadcasts an identity; the member list follows only if the identity changed."""
+    """Broadcast an identity; the member list follows only if the identity changed."""
     is_new = member.identity is None or member.identity.raw != identified.summary.raw
     member.identity = identified.summary
     state.share(identified)
@@ -252,7 +252,7 @@ def _claim(state: RoomState, member: RoomMember, wanted: Claimed) -> None:
 
 
 def _end(state: RoomState, done: ActionDone) -> None:
-    """Broadcasts a result. Members drop the claim on it, so a claim that another member still holds is sent again."""
+    """Broadcast a result. Members drop the claim on it, so a claim that another member still holds is sent again."""
     held = state.claims.done(done.name, done.action, done.target, state.now)
     state.share(done)
     if held is not None:
@@ -275,7 +275,7 @@ _CLEANUP_INTERVAL_S = SPACE_CLAIM_CLEANUP_INTERVAL_MS / 1000
 
 
 class Room:
-    """One room. The host speaks as `host_name`, with an id that is new for each instance.
+    """One room. The host writes as `host_name`, with an id that is new for each instance.
 
     `new_token` returns a secret token; with it a member resumes its place after a lost connection.
     """
@@ -302,17 +302,17 @@ class Room:
         return self._state.claims.live(self._state.now)
 
     def remember(self, replay: Replay, room_id: str = "") -> None:
-        """Sets the record of earlier runs and the room's id ("" for none). Must be called before the first `opened`."""
+        """Set the record of earlier runs and the room's id ("" for none). Must be called before the first `opened`."""
         self._state.replay, self._state.room_id = replay, room_id
 
     def opened(self, number: int, address: str = "") -> list[Effect]:
-        """A connection from `address` was opened. `number` identifies it and is never used again."""
+        """Handle a new connection from `address`. `number` identifies it and is never used again."""
         now = self._state.now
         self._state.links[number] = MemberLink(number, now, address, self._state.addresses.acquire(address, now))
         return self._state.take_effects()
 
     def closed(self, number: int) -> list[Effect]:
-        """A connection has ended, for any reason."""
+        """Handle the end of a connection, for any reason."""
         link = self._state.links.pop(number, None)
         if link is not None:
             with self._charging(link):
@@ -323,7 +323,7 @@ class Room:
         return self._state.take_effects()
 
     def ponged(self, number: int) -> list[Effect]:
-        """A pong was received."""
+        """Handle a pong."""
         link = self._state.links.get(number)
         if link is not None:
             link.mark_alive()
@@ -333,7 +333,7 @@ class Room:
         return self._state.take_effects()
 
     def received(self, number: int, raw: str | bytes) -> list[Effect]:
-        """A frame was received."""
+        """Handle a received frame."""
         link = self._state.links.get(number)
         if link is not None and link.standing == "detached":
             self._state.close(link, REPLACED, "Replaced by new connection")
@@ -343,7 +343,7 @@ class Room:
         return self._state.take_effects()
 
     def tick(self) -> list[Effect]:
-        """Applies everything that depends on time. Must be called four times a second."""
+        """Apply everything that depends on time. Must be called four times a second."""
         now = self._state.now
         for link in list(self._state.links.values()):
             if link.standing == "waiting" and now - link.opened_at >= _JOIN_TIMEOUT_S:
@@ -360,7 +360,7 @@ class Room:
         return self._state.take_effects()
 
     def say(self, text: str) -> list[Effect]:
-        """The host sends a message. Blank text is ignored; text above the limit of a chat is cut."""
+        """Send a message of the host. Blank text is ignored; text above the limit of a chat is cut."""
         if text.strip():
             if u16_len(text) > SPACE_MAX_CHAT_U16:
                 text = u16_slice(text, SPACE_MAX_CHAT_U16)
@@ -370,19 +370,19 @@ class Room:
         return self._state.take_effects()
 
     def remove(self, name: str) -> list[Effect]:
-        """The host removes a member; no effects if nobody has this name."""
+        """Remove a member for the host; no effects if nobody has this name."""
         remove(self._state, name)
         return self._state.take_effects()
 
     def drain(self) -> list[Effect]:
-        """Announces the shutdown. Members stay connected; new joins are refused."""
+        """Announce the shutdown. Members stay connected; new joins are refused."""
         if not self._draining:
             self._draining = True
             self._state.broadcast(ShuttingDown("Server shutting down", self._state.at))
         return self._state.take_effects()
 
     def finish(self) -> list[Effect]:
-        """Records that all members left, and closes every connection."""
+        """Record that all members left, and close every connection."""
         self._draining = True
         for member in self._state.members.values():
             self._state.record(LogEntry(self._state.at, member.name, member.id, "leave", ""))
@@ -394,14 +394,14 @@ class Room:
 
     @contextmanager
     def _charging(self, link: MemberLink) -> Iterator[None]:
-        """Charges `link` for all broadcasts made inside the block."""
+        """Charge `link` for all broadcasts made inside the block."""
         state = self._state
         frames, chars = state.broadcast_frames, state.broadcast_chars
         yield
         link.allowance.charge_broadcasts(state.broadcast_frames - frames, state.broadcast_chars - chars)
 
     def _receive(self, link: MemberLink, raw: str | bytes) -> None:
-        """Handles a frame if it is within the limits of its connection and its address."""
+        """Handle a frame if it is within the limits of its connection and its address."""
         state, size = self._state, len(raw)
         verdict = link.allowance.check(size, state.now)
         part = state.addresses.share_of(link.address)

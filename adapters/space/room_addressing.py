@@ -1,4 +1,4 @@
-"""Which members a message addresses: names after an `@`, then names that occur as whole words. Pure."""
+"""Finds which members a message addresses: names after an `@`, then names that occur as whole words. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _JOINT = re.compile(r"[.-]")
 
 
 def parse_addressed(content: str, names: Sequence[str]) -> list[str]:
-    """Returns the names that `content` addresses, each once, ignoring case: mentions first, then by order of joining.
+    """Return the names that `content` addresses, each once, ignoring case: mentions first, then by order of joining.
 
     A name inside a longer one that matched (`marvin` in `sh-marvin`) does not match itself. Of names that differ only
     in case, the one with exactly this spelling matches, or all of them if there is none.

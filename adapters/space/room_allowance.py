@@ -28,7 +28,7 @@ _FOREMOST = frozenset({"chat", "action_result"})
 
 
 def dynamic_history_limit(agents: int) -> int:
-    """Returns the number of entries for a newcomer; `agents` counts the members including it."""
+    """Return the number of entries for a newcomer; `agents` counts the members including it."""
     return min(REPLAY_BASE + max(0, agents - 2) * REPLAY_PER_AGENT, REPLAY_MAX)
 
 
@@ -47,7 +47,7 @@ class Replay:
         (self._foremost if entry.type in _FOREMOST else self._others).add(self._count, encode_entry(entry))
 
     def select(self, limit: int) -> list[str]:
-        """Returns at most `limit` entries as JSON, oldest first, below 1 MiB together, always with the newest."""
+        """Return at most `limit` entries as JSON, oldest first, below 1 MiB together, always with the newest."""
         if limit <= 0 or not self._count:
             return []
         newest = max(self._foremost.last(1) + self._others.last(1))
@@ -98,9 +98,9 @@ ADDRESS_BYTES = 8 * 1024 * 1024
 ADDRESS_BYTES_A_SECOND = 1024 * 1024
 BROADCAST_FRAMES, BROADCAST_FRAMES_A_SECOND = 3_000, 300
 BROADCAST_CHARS, BROADCAST_CHARS_A_SECOND = 4 * 1024 * 1024, 384 * 1024
-"""Limits of all broadcasts together, below what `client_connection.InboundLimiter` accepts of one room."""
+"""Limits of all broadcasts together, below what `client.InboundLimiter` accepts from one room."""
 ADDRESS_CHATS = 20
-"""So many members of one address may chat at the full rate."""
+"""This many members of one address may chat at the full rate."""
 REMEMBERED_S = 60.0
 _MOST_ADDRESSES = 4_096
 _MAX_RELEASED = 256
@@ -121,7 +121,7 @@ class Bucket:
         self._level = self.most
 
     def take(self, amount: float, now: float) -> bool:
-        """Takes `amount`; returns False and takes nothing if there is less."""
+        """Take `amount`; return False and take nothing if there is less."""
         if now > self._at:
             gained = (now - self._at) * self.per_second
             self._level, self._at = min(self.most, self._level + gained), now
@@ -133,7 +133,7 @@ class Bucket:
 
 @dataclass(slots=True)
 class AllowanceShare:
-    """A bucket of which a varying part belongs to its owner, and whose level may become negative."""
+    """A bucket of which a varying share belongs to one connection, and whose level may become negative."""
 
     most: float
     per_second: float
@@ -141,13 +141,13 @@ class AllowanceShare:
     _at: float = field(default=0.0, init=False)
 
     def refill(self, part: float, now: float) -> bool:
-        """Refills by the owner's `part` (0 to 1) of the rate since the last call; returns whether anything is left."""
+        """Refill at the `part` (0 to 1) of the rate since the last call; return whether anything is left."""
         self._level = min(self.most * part, self._level + (now - self._at) * self.per_second * part)
         self._at = now
         return self._level > 0
 
     def charge(self, amount: float) -> None:
-        """Takes `amount`, even if there is less."""
+        """Take `amount`, even if there is less."""
         self._level -= amount
 
 
@@ -168,16 +168,16 @@ class Allowance:
     _dropped_bytes: int = 0
 
     def may_broadcast(self, part: float, now: float) -> bool:
-        """Returns whether it may cause a broadcast; `part` (0 to 1) is its share of the room's limit."""
+        """Return whether it may cause a broadcast; `part` (0 to 1) is its share of the room's limit."""
         return self._broadcast_frames.refill(part, now) & self._broadcast_chars.refill(part, now)
 
     def charge_broadcasts(self, frames: int, chars: int) -> None:
-        """Charges broadcasts that it caused."""
+        """Charge broadcasts that it caused."""
         self._broadcast_frames.charge(frames)
         self._broadcast_chars.charge(chars)
 
     def check(self, size: int, now: float) -> Verdict:
-        """Returns what to do with a frame of `size` bytes or characters that was received at `now`."""
+        """Return what to do with a frame of `size` bytes or characters that was received at `now`."""
         is_timely = len(self._accepted) < FLOOD_FRAMES or now - self._accepted[0] >= FLOOD_WINDOW_S
         if is_timely and self._bytes.take(size, now):
             self._accepted.append(now)
@@ -186,7 +186,7 @@ class Allowance:
         return self.dropped(size)
 
     def dropped(self, size: int) -> Verdict:
-        """Counts a frame that was not handled; returns whether to answer, ignore it, or close the connection."""
+        """Count a frame that was not handled; return whether to answer, ignore it, or close the connection."""
         self._dropped += 1
         self._dropped_bytes += size
         if self._dropped > FLOOD_ENDURED or self._dropped_bytes > FLOOD_ENDURED_BYTES:
@@ -213,7 +213,7 @@ class Addresses:
         self._left = TTLCache[str, _Address](_MOST_ADDRESSES, REMEMBERED_S, timer=clock.monotonic)
 
     def acquire(self, address: str, now: float) -> Allowance:
-        """Returns the allowance for a new connection: the last one returned from its address, or a new one."""
+        """Return the allowance for a new connection: the last one returned from its address, or a new one."""
         known = self._open.setdefault(address, self._left.pop(address, _Address()))
         known.open += 1
         released = known.released
@@ -224,7 +224,7 @@ class Addresses:
         return Allowance()
 
     def release(self, address: str, allowance: Allowance, now: float) -> None:
-        """Returns the allowance of a connection that ended."""
+        """Return the allowance of a connection that ended."""
         known = self._open[address]
         known.released.append((allowance, now))
         known.open -= 1
@@ -232,13 +232,13 @@ class Addresses:
             self._left[address] = self._open.pop(address)
 
     def share_of(self, address: str) -> float:
-        """Returns the share (0 to 1) of the broadcast limit that each connection from `address` has."""
+        """Return the share (0 to 1) of the broadcast limit that each connection from `address` has."""
         return 1 / (len(self._open) * self._open[address].open)
 
     def allows_chat(self, address: str, now: float) -> bool:
-        """Counts a chat; returns False if its address is over its chat budget."""
+        """Count a chat; return False if its address is over its chat budget."""
         return self._open[address].chats.take(1, now)
 
     def allows_frame(self, address: str, size: int, now: float) -> bool:
-        """Counts a frame of `size` bytes; returns False if its address is over its byte budget."""
+        """Count a frame of `size` bytes; return False if its address is over its byte budget."""
         return self._open[address].bytes.take(size, now)

@@ -83,8 +83,8 @@ class MemberLink:
         allowance: its remaining rate limits.
         standing: `waiting` to join; `joined`; `detached`: the member has rejoined and this connection is only kept
             open; `closing`: its frames are ignored.
-        name: of its member, "" before the join.
-        id: likewise.
+        name: the name of its member, "" before the join.
+        id: the id of its member, "" before the join.
         alive: whether anything was received since the last ping.
         challenged_at: when it was pinged because another connection wants its name (monotonic s); None after an answer.
 
@@ -101,17 +101,17 @@ class MemberLink:
     challenged_at: float | None = None
 
     def mark_alive(self) -> None:
-        """Something was received."""
+        """Record that something was received."""
         self.alive, self.challenged_at = True, None
 
 
 @dataclass(slots=True)
 class RoomMember:
-    """An agent in the room. Times are ISO-8601 UTC, or monotonic s where they are numbers.
+    """An agent in the room. Times are ISO-8601 UTC, or monotonic s if they are numbers.
 
     Attributes:
         resume: the token with which another connection of its process may replace this one; "" if it knows no tokens.
-        presence_sent: the number of the last member list that it was sent.
+        presence_sent: the number of the last member list that was sent to it.
 
     """
 
@@ -140,7 +140,7 @@ class RoomMember:
 
 
 def presence_text(members: Iterable[RoomMember], resume: str = "") -> str:
-    """Returns the frame that lists all members; the longest identities are left out where it would exceed 1 MiB.
+    """Return the frame that lists all members; the longest identities are left out if it would exceed 1 MiB.
 
     `resume` is the token of the one receiver, if the frame is for a single newcomer.
     """

@@ -1,4 +1,4 @@
-"""What a room knows: its members, claims and workspaces. Lost with the process."""
+"""The state of a room: its members, claims and workspaces. Lost with the process."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class RoomClaims:
         self._held: dict[Key, _Held] = {}
 
     def claim(self, wanted: Claimed, now: float) -> tuple[Verdict, Claimed]:
-        """Makes or renews a claim.
+        """Make or renew a claim.
 
         Returns:
-            `new`, `renewed` (nothing to broadcast) or `rebroadcast` (members may have dropped it) with the claim as it
-            stands; `conflict` with the claim of the present holder.
+            `new`, `renewed` (nothing to broadcast) or `rebroadcast` (members may have dropped it) with the present
+                claim; `conflict` with the claim of the present holder.
 
         """
         key = (wanted.action, wanted.target)
@@ -85,7 +85,7 @@ class RoomClaims:
         return "new", wanted
 
     def done(self, name: str, action: str, target: str, now: float) -> Claimed | None:
-        """Ends the claim of `name` after its result. The live claim of another member stays, and is returned."""
+        """End the claim of `name` after its result. The live claim of another member stays, and is returned."""
         key = (action, target)
         held = self._held.get(key)
         if held is not None and held.claim.name != name and now - held.renewed_at < _TTL_S:
@@ -97,15 +97,15 @@ class RoomClaims:
         self._keep(held for held in self._held.values() if held.claim.name != name)
 
     def drop_expired(self, now: float) -> None:
-        """Drops claims that were not renewed within a minute."""
+        """Drop claims that were not renewed within a minute."""
         self._keep(held for held in self._held.values() if now - held.renewed_at <= _TTL_S)
 
     def live(self, now: float) -> tuple[Claimed, ...]:
-        """The claims that still hold, oldest first."""
+        """Return the claims that have not expired, oldest first."""
         return tuple(held.claim for held in self._held.values() if now - held.renewed_at < _TTL_S)
 
     def _keep_few(self, name: str) -> None:
-        """Drops the oldest claim of `name` if it has too many, or of whoever has most if all have too many."""
+        """Drop the oldest claim of `name` if it has too many, or of the member with most if all have too many."""
         of_name = sum(held.claim.name == name for held in self._held.values())
         if len(self._held) > MOST_CLAIMS and of_name <= MOST_OF_A_MEMBER:
             name = Counter(held.claim.name for held in self._held.values()).most_common(1)[0][0]
@@ -145,7 +145,7 @@ class Workspaces:
             self._latest.pop(key, None)
 
     def all(self) -> tuple[WorkspaceProgress, ...]:
-        """The reports of the last day, oldest first."""
+        """Return the reports of the last day, oldest first."""
         return tuple(self._latest.values())
 
 
@@ -153,8 +153,8 @@ class RoomState:
     """Connections, members, claims and workspaces of one room; `out` holds the effects that were not taken yet.
 
     `last_chats` maps names that have left to the time of their last chat (monotonic s), while the chat limit needs it.
-    `removed` holds the appearance of each removed name, with its address, until it is open again.
-    `broadcast_frames` and `broadcast_chars` count all broadcasts, without the member lists.
+    `removed` holds the appearance of each removed name, with its address, until it is allowed again. `broadcast_frames`
+    and `broadcast_chars` count all broadcasts, without the member lists.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -185,16 +185,16 @@ class RoomState:
         return iso(self.clock.now())
 
     def member_of(self, link: MemberLink) -> RoomMember | None:
-        """The member that is joined through a connection, or None."""
+        """Return the member that is joined through a connection, or None."""
         return self.members.get(link.name) if link.standing == "joined" else None
 
     def take_effects(self) -> list[Effect]:
-        """Returns the pending effects and clears them."""
+        """Return the pending effects and clear them."""
         effects, self.out = self.out, []
         return effects
 
     def deliver(self, text: str, to: tuple[int, ...] | None = None) -> None:
-        """Sends one frame to the given connections, or to all members."""
+        """Send one frame to the given connections, or to all members."""
         numbers = tuple(member.link.number for member in self.members.values()) if to is None else to
         if to is None:
             self.broadcast_frames += 1
@@ -207,17 +207,17 @@ class RoomState:
         self.out.append(RecordEffect(entry))
 
     def broadcast(self, event: Left | Said | Typing | Claimed | ShuttingDown | _Kept) -> None:
-        """Sends an event to all members and the host, without recording it."""
+        """Send an event to all members and the host, without recording it."""
         self.deliver(encode_event(event))
         self.out.append(NotifyHost(event))
 
     def share(self, event: Said | Claimed | _Kept) -> None:
-        """Records an event, then broadcasts it."""
+        """Record an event, then broadcast it."""
         self.record(entry_of(event))
         self.broadcast(event)
 
     def presence_changed(self, told: RoomMember | None = None) -> None:
-        """The member list changed: all members but `told` get the new list, at most four times a second."""
+        """Send the changed member list to all members but `told`, at most four times a second."""
         self.presence_number += 1
         if told is not None:
             told.presence_sent = self.presence_number
@@ -225,7 +225,7 @@ class RoomState:
         self.send_presence()
 
     def send_presence(self) -> None:
-        """Sends the member list to all members that have an older one, if a list may be sent now."""
+        """Send the member list to all members that have an older one, if a list may be sent now."""
         if not self.presence_due or self.now < self._presence_at:
             return
         self.presence_due = False
@@ -241,11 +241,11 @@ class RoomState:
         self.out.append(NotifyHost(PresenceList(tuple(member.presence() for member in self.members.values()))))
 
     def refuse(self, link: MemberLink, message: str) -> None:
-        """Sends an `error` frame to one connection. `message` begins with one of `ERROR_PREFIXES`."""
+        """Send an `error` frame to one connection. `message` begins with one of `ERROR_PREFIXES`."""
         self.deliver(encode_event(Refused(message)), (link.number,))
 
     def close(self, link: MemberLink, code: int, reason: str) -> None:
-        """Closes a connection; its member leaves."""
+        """Close a connection; its member leaves."""
         member = self.member_of(link)
         link.standing = "closing"
         self.out.append(Close(link.number, code, reason))
@@ -253,7 +253,7 @@ class RoomState:
             self.leave(member)
 
     def leave(self, member: RoomMember) -> None:
-        """Removes a member with its claims and workspace reports, and tells the others."""
+        """Remove a member with its claims and workspace reports, and tell the others."""
         left = Left(member.name, member.id, self.at)
         self.record(entry_of(left))
         del self.members[member.name]
@@ -265,6 +265,6 @@ class RoomState:
         self.presence_changed()
 
     def _remember_chat_time(self, member: RoomMember) -> None:
-        """Keeps the time of a member's last chat by name, so that a new connection does not reset the chat limit."""
+        """Keep the time of a member's last chat by name, so that a new connection does not reset the chat limit."""
         if member.link.allowance.spoke_at is not None:
             self.last_chats[member.name] = member.link.allowance.spoke_at

@@ -1,4 +1,4 @@
-"""Who is in a room and what each member is doing, for a host or a page. Kept in memory only.
+"""The members of a room and what each is doing, for a host or a page. Kept in memory only.
 
 Durations use the monotonic clock, so a corrected wall clock does not change them.
 """
@@ -71,11 +71,11 @@ class Roster:
         return tuple(self._entries)
 
     def claims(self, now: float) -> tuple[ShownClaim, ...]:
-        """Returns the claims that have not ended."""
+        """Return the claims that have not ended."""
         return tuple(claim for claim in self._claims.values() if now < claim.until)
 
     def find(self, name: str) -> RosterEntry | None:
-        """Returns the member of this name, or else one whose name differs only in case, or None."""
+        """Return the member of this name, or else one whose name differs only in case, or None."""
         folded = name.casefold()
         return self._entries.get(name) or next((one for one in self.entries if one.name.casefold() == folded), None)
 

@@ -1,8 +1,8 @@
 """Serves a room over WebSockets: admits connections, passes what they send to the core, and carries out its effects.
 
-It runs on one event loop without locks. A frame for all members is encoded once. A peer that does not read, or a host's
-view that fails, delays nobody. After a kill the record is complete, and the next start replays it; members reconnect by
-themselves.
+It runs on one event loop without locks. A frame for all members is encoded once. Neither a peer that does not read nor
+a host that fails delays anybody. After a kill the record is complete, and the next start replays it; members reconnect
+by themselves.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ConnectionLimiter:
         self._by_address += Counter()
 
     def refusal(self, address: str, now: float) -> tuple[HTTPStatus, str] | None:
-        """Returns the response that refuses a connection counted by `enter`, or None. `now` is monotonic s."""
+        """Return the response that refuses a connection counted by `enter`, or None. `now` is monotonic s."""
         if self._by_address.total() > self._most:
             return HTTPStatus.SERVICE_UNAVAILABLE, "The room is full.\n"
         if self._by_address[address] > self._most_per_address:
@@ -82,13 +82,13 @@ class RepeatedWarnings:
         self._counted: dict[str, tuple[float, int]] = {}
 
     def admit_line(self, kind: str, now: float) -> bool:
-        """Counts a line of this kind; returns whether to log it now. Times are monotonic s."""
+        """Count a line of this kind; return whether to log it now. Times are monotonic s."""
         since, count = self._counted.get(kind, (now, -1))
         self._counted[kind] = since, count + 1
         return count < 0
 
     def due(self, now: float) -> list[tuple[str, int]]:
-        """Returns the kinds whose minute is over, with the number of repetitions in it."""
+        """Return the kinds whose minute is over, with the number of repetitions in it."""
         over = [(kind, count) for kind, (since, count) in self._counted.items() if now - since >= TOLD_EVERY_S]
         for kind, count in over:
             if count:
@@ -99,12 +99,12 @@ class RepeatedWarnings:
 
 
 def refused_origin(origins: Collection[str], allowed: Collection[str]) -> bool:
-    """Returns whether the `Origin` headers of a request name a web page that may not join. No header: no browser."""
+    """Return whether the `Origin` headers of a request name a web page that may not join. No header: not a browser."""
     return bool(origins) and (len(origins) > 1 or not set(origins) <= set(allowed))
 
 
 def refused_token(path: str, token: str) -> bool:
-    """Returns whether the `?token=` of a request is wrong. An empty `token` requires none."""
+    """Return whether the `?token=` of a request is wrong. An empty `token` requires none."""
     if not token:
         return False
     given = parse_qs(urlsplit(path).query).get("token", [])
@@ -126,12 +126,12 @@ class SpaceServer:
 
     Args:
         persistence: the record; None keeps no record.
-        host: is told of every event.
-        host_name: the name under which the host speaks.
+        host: informed about every event.
+        host_name: the name under which the host writes.
         clock: the source of time.
         token: required as `?token=` of the URL; "" requires none.
         origins: web origins that may connect, such as `http://127.0.0.1:8000`. A request without an `Origin` header
-            comes from no browser, and is accepted.
+            does not come from a browser, and is accepted.
         max_connections: the limit in all.
         max_per_address: the limit for one remote address.
         max_waiting_bytes: the send buffer at which a member that does not read is dropped.
@@ -191,11 +191,11 @@ class SpaceServer:
         return tuple(sorted(connection.waiting for connection in self._connections.values()))
 
     def get_connected_agents(self) -> tuple[Presence, ...]:
-        """The members, in the order in which they joined."""
+        """Return the members, in the order in which they joined."""
         return self._room.agents
 
     async def start(self, port: int = SPACE_DEFAULT_PORT, binds: Sequence[str] = ("127.0.0.1",)) -> ApiResult[int]:
-        """Listens on one port (0: any free one) of each address; returns the port.
+        """Listen on one port (0: any free one) of each address; return the port.
 
         Errors: `conflict` (in use), `not_found` (not an address of this machine), `invalid` (not permitted).
         """
@@ -212,7 +212,7 @@ class SpaceServer:
         return Ok(self.port)
 
     async def stop(self) -> None:
-        """Closes all connections, and drops those that do not answer the close frame within 2 s."""
+        """Close all connections, and drop those that do not answer the close frame within 2 s."""
         if self._ticking is not None:
             self._ticking.cancel()
             await asyncio.wait([self._ticking])
@@ -230,28 +230,28 @@ class SpaceServer:
             self._log.close()
 
     def broadcast_from_host(self, text: str) -> None:
-        """Sends a message of the host to all members."""
+        """Send a message of the host to all members."""
         self._apply(self._room.say(text))
 
     def remove(self, name: str) -> bool:
-        """Removes a member, and closes its name to its address for ten minutes. Returns whether there was one."""
+        """Remove a member, and close its name to its address for ten minutes. Return whether there was one."""
         effects = self._room.remove(name)
         self._apply(effects)
         return bool(effects)
 
     def broadcast_shutdown(self) -> None:
-        """Announces the shutdown to all members; new joins are refused. `stop` must follow."""
+        """Announce the shutdown to all members; new joins are refused. `stop` must follow."""
         self._apply(self._room.drain())
 
     def socket_opened(self, connection: RoomSocket) -> None:
-        """See `SocketObserver`."""
+        """Implement `SocketObserver`."""
         self._sockets.add(connection)
         self._limiter.enter(connection.address)
         if self._limiter.is_overloaded:
             connection.transport.abort()
 
     def socket_closed(self, connection: RoomSocket) -> None:
-        """See `SocketObserver`."""
+        """Implement `SocketObserver`."""
         self._sockets.discard(connection)
         self._limiter.leave(connection.address)
 
@@ -312,7 +312,7 @@ class SpaceServer:
                 self._report("error", "The room's clockwork failed", repr(error))
 
     def _apply(self, effects: Iterable[Effect]) -> None:
-        """Carries out effects in order; those that an effect itself causes follow after the others."""
+        """Carry out effects in order; those that an effect itself causes follow after the others."""
         self._pending.extend(effects)
         if self._applying:
             return
@@ -365,7 +365,7 @@ class SpaceServer:
             asyncio.get_running_loop().call_soon(self._send_pending)
 
     def _send_pending(self) -> None:
-        """Sends what was pushed, and then informs the host, so that no view delays a member."""
+        """Send what was pushed, and then inform the host, so that no view delays a member."""
         self._send_scheduled = False
         self._flush()
         while self._unreported:
@@ -384,7 +384,7 @@ class SpaceServer:
             self._report("error", "The host's view failed", repr(error))
 
     def _warn(self, message: str, detail: str) -> None:
-        """Logs a warning that remote peers can cause repeatedly; repetitions within a minute are counted."""
+        """Log a warning that remote peers can cause repeatedly; repetitions within a minute are counted."""
         if self._repeated.admit_line(message, self._clock.monotonic()):
             self._report("warn", message, detail)
 
@@ -393,7 +393,7 @@ class SpaceServer:
 
 
 def _listen_error(error: OSError, bind: str, port: int) -> Err:
-    """Describes why it cannot listen; asyncio's own text shows a raw address tuple, and not always the error number."""
+    """Return why it cannot listen; asyncio's own text shows a raw address tuple, and not always the error number."""
     if error.errno in {None, errno.EADDRNOTAVAIL}:
         return Err(f"{bind} is no address of this machine", "not_found")
     why = os.strerror(error.errno) if error.errno in errno.errorcode else error.strerror
@@ -417,7 +417,7 @@ async def _within(seconds: float, waits: Iterable[Awaitable[None]]) -> bool:
 
 
 def _quiet_logger() -> logging.Logger:
-    """A logger that drops the library's lines about failed handshakes; the room's core logs what concerns members."""
+    """Return a logger that drops the library's lines about failed handshakes; the room's core logs what matters."""
     logger = logging.getLogger("adapters.space.server")
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())

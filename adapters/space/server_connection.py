@@ -23,12 +23,12 @@ _CLOSE_TIMEOUT_S = 5.0
 
 
 def frame_bytes(text: str) -> bytes:
-    """Returns a WebSocket text frame. It is the same for every receiver, so it is made once."""
+    """Return a WebSocket text frame. It is the same for every receiver, so it is made once."""
     return Frame(Opcode.TEXT, text.encode()).serialize(mask=False)
 
 
 class SocketObserver(Protocol):
-    """Is told of each socket from its first byte on."""
+    """Is informed about each socket from its first byte on."""
 
     @property
     def most_waiting(self) -> int:
@@ -36,11 +36,11 @@ class SocketObserver(Protocol):
         ...
 
     def socket_opened(self, connection: RoomSocket) -> None:
-        """A socket was accepted; nothing was received yet."""
+        """Handle a new socket, of which nothing was received yet."""
         ...
 
     def socket_closed(self, connection: RoomSocket) -> None:
-        """A socket was closed."""
+        """Handle the end of a socket."""
         ...
 
 
@@ -91,13 +91,13 @@ class ServerConnection:
         return self._pending_bytes + self.socket.transport.get_write_buffer_size()
 
     def push(self, frame: bytes) -> bool:
-        """Buffers a frame; returns False if the peer was dropped because it does not read."""
+        """Buffer a frame; return False if the peer was dropped because it does not read."""
         self._pending.append(frame)
         self._pending_bytes += len(frame)
         return self._pending_bytes < _FLUSH_BYTES or self.flush()
 
     def flush(self) -> bool:
-        """Sends the buffered frames; returns False if the peer was dropped because it does not read."""
+        """Send the buffered frames; return False if the peer was dropped because it does not read."""
         frames, self._pending, self._pending_bytes = self._pending, [], 0
         if not frames or not self._is_open():
             return True
@@ -109,7 +109,7 @@ class ServerConnection:
         return False
 
     def close(self, code: int, reason: str) -> None:
-        """Sends a close frame after the buffered frames; `tidy` drops a peer that does not answer it."""
+        """Send a close frame after the buffered frames; `tidy` drops a peer that does not answer it."""
         self.flush()
         if self._is_open():
             self.socket.protocol.send_close(code, reason)
@@ -126,12 +126,12 @@ class ServerConnection:
         self.socket.transport.abort()
 
     def tidy(self) -> None:
-        """Drops a peer that has not answered a close frame within 5 s."""
+        """Drop a peer that has not answered a close frame within 5 s."""
         if self._close_by is not None and self.socket.loop.time() >= self._close_by:
             self.abort()
 
     async def receive(self) -> str | bytes | None:
-        """Returns the next message, or None after the end of the connection."""
+        """Return the next message, or None after the end of the connection."""
         try:
             return await self.socket.recv()
         except ConnectionClosed:
@@ -142,4 +142,4 @@ class ServerConnection:
 
 
 def _nobody_waits() -> None:
-    """Ignores a pong that comes before the connection is served."""
+    """Ignore a pong that comes before the connection is served."""

@@ -32,13 +32,13 @@ SPACE_WORKSPACE_STATE_TTL_MS = DAY_MS
 HOST = "host"
 HOST_ID_PREFIX = "host-"
 DECLINES = "decline_request"
-"""The action in a failed result that tells: whoever owns the host's request has refused it."""
+"""The action of a failed result which tells that the assignee of the host's request has refused it."""
 OWNS_ADDRESSED = "owns-addressed"
 """A capability: this agent knows that a request belongs to the only agent that the host addresses in it."""
 OWNS_ANSWERED = "owns-answered"
 """A capability: this agent knows that a request belongs to the agent whose question the host answered with it."""
 ELECTION_RULES = (OWNS_ADDRESSED, OWNS_ANSWERED)
-"""The capabilities that only say by which rules an agent elects."""
+"""The capabilities that only say which rules of election an agent knows."""
 MAX_IDENTITY_BYTES = 16 * 1024
 
 AgentState = Literal["idle", "thinking", "acting", "blocked"]
@@ -62,18 +62,18 @@ ERROR_PREFIXES: Final = (
 )
 """The stable prefixes of a server's errors; the wording after them is free."""
 
-# NOTE(self): built at first use, because most commands never talk to a room.
+# NOTE(self): built at first use, because most commands never connect to a room.
 _CONFIG: Final = ConfigDict(alias_generator=to_camel, populate_by_name=True, defer_build=True)
 
 
 def is_host(name: str, agent_id: str | None = None) -> bool:
-    """Returns whether this is the human host of a room, by name or by kind of id."""
+    """Return whether this is the human host of a room, by name or by kind of id."""
     return name == HOST or (agent_id or "").startswith(HOST_ID_PREFIX)
 
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class IdentitySummary:
-    """How an agent describes itself. `raw` is the object that a room received, which it relays unchanged."""
+    """An agent's description of itself. `raw` is the object that a room received, which it relays unchanged."""
 
     core_values: wire.Lines = ()
     current_interests: wire.Lines = ()
@@ -89,7 +89,7 @@ class IdentitySummary:
 
 
 def _summary(value: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> IdentitySummary:
-    """Reads a summary from its object. A room keeps the object as `raw`, up to 16 KiB."""
+    """Read a summary from its object. A room keeps the object as `raw`, up to 16 KiB."""
     if info.context is not None and not isinstance(value, dict):
         raise PydanticCustomError("summary", "must be an object")
     if info.context is wire.Side.ROOM and len(to_json(value)) > MAX_IDENTITY_BYTES:
@@ -140,7 +140,7 @@ def _entries(value: object, info: ValidationInfo) -> object:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class Signed:
-    """What the frames of one agent begin with: their type, its name and its id."""
+    """The fields that the frames of one agent begin with: their type, its name and its id."""
 
     type: str = field(kw_only=True, repr=False)
     name: wire.Name
@@ -271,7 +271,7 @@ class Reflected(Signed):
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class WorkspaceProgress(Signed):
-    """The progress of a plan, in tasks, by its latest reporter."""
+    """The progress of a plan, in tasks, as the last reporter sent it."""
 
     type: Literal["workspace_state"] = field(default="workspace_state", kw_only=True, repr=False)
     workspace: wire.Workspace

@@ -45,18 +45,18 @@ SPACE_MAX_PAYLOAD_BYTES = 1_048_576
 
 MAX_DEPTH = 32
 MAX_VALUES = 400_000
-"""Commas and opening brackets; ten times as many as the longest record has."""
+"""Limit of commas and opening brackets; ten times as many as the longest record has."""
 MEMBER_DEPTH = 16
 MEMBER_VALUES = 5_000
 _EXACT = 2**53
 
 
 class BadJson(ValueError):
-    """The bytes are no acceptable JSON; the message says why."""
+    """The bytes are not acceptable JSON; the message says why."""
 
 
 def encode_value(value: object) -> str:
-    """Returns any JSON value as compact text, lone surrogates as U+FFFD.
+    """Return any JSON value as compact text, lone surrogates as U+FFFD.
 
     Raises:
         ValueError: a number is not finite.
@@ -73,12 +73,12 @@ def parse_json(
     max_depth: int = MAX_DEPTH,
     cut: bool = False,
 ) -> object:
-    """Returns the value of a frame, without lone surrogates. Infinite numbers become None, whole ones `int`.
+    """Return the value of a frame, without lone surrogates. Infinite numbers become None, whole ones `int`.
 
     With `cut`, values nested too deeply become null, and the rest is read.
 
     Raises:
-        BadJson: it is too large, has too many values, is nested too deeply, not UTF-8, or no JSON.
+        BadJson: it is too large, has too many values, is nested too deeply, not UTF-8, or not JSON.
 
     """
     if len(raw) > max_bytes:
@@ -92,7 +92,7 @@ def parse_json(
 
 
 def _bounded(text: str, max_values: int, max_depth: int, *, cut: bool) -> str:
-    """Returns the text of a JSON value, with `cut` without what is nested too deeply. Raises `BadJson` for too much."""
+    """Return the text of a JSON value, with `cut` without what is nested too deeply. Raises `BadJson` over a limit."""
     if _count(text, ",[{") <= max_values and _count(text, "[{") <= max_depth:
         return text
     bare = text.replace("\\\\", "").replace('\\"', "")
@@ -129,7 +129,7 @@ _REQUEST: Final[TypeAdapter[Request]] = TypeAdapter(Annotated[Request, Field(dis
 
 
 def build_codecs() -> None:
-    """Build at once what reads and writes frames, and would otherwise be built for the first of them."""
+    """Build the encoders and decoders of frames now; otherwise the first frame would wait for them."""
     for kind in (*get_args(SpaceEvent), *get_args(Request)):
         rebuild_dataclass(kind)
     for adapter in (_EVENT, _REQUEST):
@@ -152,36 +152,36 @@ class Rejected:
 
 
 def encode_event(event: SpaceEvent) -> str:
-    """Returns the frame of an event as compact JSON."""
+    """Return the frame of an event as compact JSON."""
     return _EVENT.dump_json(event, by_alias=True).decode()
 
 
 def encode_entry(entry: LogEntry) -> str:
-    """Returns an entry as compact JSON, for the wire and the disk."""
+    """Return an entry as compact JSON, for the wire and the disk."""
     return ENTRY.dump_json(entry, by_alias=True).decode()
 
 
 def encode_presence(presence: Presence) -> str:
-    """Returns an agent as compact JSON, for the member list."""
+    """Return an agent as compact JSON, for the member list."""
     return PRESENCE.dump_json(presence, by_alias=True).decode()
 
 
 # NOTE(self): the two longest frames are concatenated from JSON texts. A room keeps its record as text and replays up to
 # 1,000 entries to each newcomer; encoding models would cost every join the time of the whole record.
 def presence_frame(agents: Iterable[str], resume: str = "") -> str:
-    """Returns the member list frame from agents as JSON, with the receiver's token, if any."""
+    """Return the member list frame from agents as JSON, with the receiver's token, if any."""
     end = f',"resume":{encode_value(resume)}' if resume else ""
     return f'{{"type":"presence","agents":[{",".join(agents)}]{end}}}'
 
 
 def history_frame(entries: Iterable[str], room_id: str = "") -> str:
-    """Returns the record frame from entries as JSON, with the room's id, if any."""
+    """Return the record frame from entries as JSON, with the room's id, if any."""
     end = f',"roomId":{encode_value(room_id)}' if room_id else ""
     return f'{{"type":"history_response","entries":[{",".join(entries)}]{end}}}'
 
 
 def decode_event(raw: str | bytes) -> SpaceEvent | Unreadable:
-    """Decodes a server's frame; `Unreadable` if it is malformed, incomplete or of an unknown type."""
+    """Decode a server's frame; `Unreadable` if it is malformed, incomplete or of an unknown type."""
     try:
         frame = parse_json(raw, max_bytes=_SERVER_FRAME_BYTES, cut=True)
     except BadJson as error:
@@ -198,7 +198,7 @@ def decode_event(raw: str | bytes) -> SpaceEvent | Unreadable:
 
 
 def decode_request(raw: str | bytes, name: str = "", agent_id: str = "", at: str = "") -> Request | Rejected | None:
-    """Decodes a member's frame; None if it must be ignored (no object, an unknown type).
+    """Decode a member's frame; None if it must be ignored (not an object, or an unknown type).
 
     Except in a join, name, id and time in the frame are replaced by `name`, `agent_id` and `at`, because the room knows
     who sent it. With the empty name of a connection that has not joined, every other request is rejected.
@@ -223,7 +223,7 @@ def decode_request(raw: str | bytes, name: str = "", agent_id: str = "", at: str
 
 
 def decode_entry(value: object) -> LogEntry | None:
-    """Decodes one entry of a record; None if it is invalid."""
+    """Decode one entry of a record; None if it is invalid."""
     if not isinstance(value, Mapping):
         return None
     try:
@@ -233,14 +233,14 @@ def decode_entry(value: object) -> LogEntry | None:
 
 
 def is_reserved(name: str, agent_id: str) -> bool:
-    """Returns whether a name or id could be mistaken for the host's: the name in any spelling, or the kind of id."""
+    """Return whether a name or id could be mistaken for the host's: the name in any spelling, or the kind of id."""
     return skeleton(name) == skeleton(HOST) or shape(agent_id).startswith(HOST_ID_PREFIX)
 
 
 def entry_of(
     event: Left | Said | Identified | Claimed | StateChanged | ActionDone | Reflected | WorkspaceProgress,
 ) -> LogEntry:
-    """Returns the record's entry for an event."""
+    """Return the record's entry for an event."""
     kind: EntryType = event.type
     match event:
         case Left():
@@ -275,7 +275,7 @@ def _first(error: ValidationError) -> ErrorDetails:
 
 
 def _wrong(error: ErrorDetails) -> str:
-    """Describes which field is wrong, why, and its value."""
+    """Return which field is wrong, why, and its value."""
     value = error["input"]
     shown = repr(value[:_SHOWN_CHARS]) if isinstance(value, str) else f"of type {type(value).__name__}"
     return f"{error['loc'][-1]} {error['msg'][:_SHOWN_CHARS].lower()}: it is {shown}"

@@ -1,10 +1,10 @@
-"""How the fields of a frame are validated, once for both sides of the wire. Pure.
+"""Validates the fields of a frame, once for both sides of the wire; queues messages until they are sent. Pure.
 
 The context of a validation tells which side reads. A room (`Side.ROOM`) refuses a required field that is missing, of
 another type, blank or too long, because its members must be able to rely on it. A member (`Side.MEMBER`) cuts what is
-too long and refuses only what is missing, because a server of another make may be odd. Both replace an optional field
-of a wrong type by its default. Without a context the value is made by this program and taken as it is; only lone
-surrogates, which UTF-8 cannot carry, become U+FFFD. Lengths are counted in UTF-16 code units, as in JavaScript.
+too long and refuses only what is missing, because other server programs may differ. Both replace an optional field of a
+wrong type by its default. Without a context the value is from this program and unchanged; only lone surrogates, which
+UTF-8 cannot encode, become U+FFFD. Lengths are counted in UTF-16 code units, as in JavaScript.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MAX_VERSION_U16: Final = 50
 MAX_DETAIL_U16: Final = 1_000
 MAX_SUMMARY_U16: Final = 5_000
 MAX_WORK_U16: Final = 5_000
-"""Of an action, a target, a link and an error."""
+"""The limit for an action, a target, a link and an error."""
 MAX_WORKSPACE_U16: Final = 200
 MAX_LINE_U16: Final = 2_000
 MAX_STAMP_U16: Final = 200
@@ -73,14 +73,14 @@ class Side(Enum):
 
 
 def validate(adapter: TypeAdapter[T], value: Frame, side: Side) -> T:
-    """Returns one object of the wire, as `side` reads it. Raises `ValidationError`."""
+    """Return one object of the wire, as `side` reads it. Raises `ValidationError`."""
     return adapter.validate_python({**MISSING, **value}, context=side, by_alias=True, by_name=False)
 
 
 def valid_items(
     adapter: TypeAdapter[T], items: object, info: ValidationInfo, most: int, *, newest: bool = False
 ) -> object:
-    """Returns the valid items among the first `most` of a list, or with `newest` the last; () if it is no list."""
+    """Return the valid items among the first `most` of a list, or with `newest` the last; () if it is not a list."""
     if info.context is None:
         return items
     if not isinstance(items, list):
@@ -100,7 +100,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _required(most: int, *, by_member: bool = True, blank: bool = False, cut: bool = False) -> Read:
-    """Validates required text, which may be blank with `blank`; for a member it is only required with `by_member`.
+    """Validate required text, which may be blank with `blank`; for a member it is only required with `by_member`.
 
     A room refuses text longer than `most` code units, or cuts it with `cut`; a member always cuts it.
     """
@@ -119,7 +119,7 @@ def _required(most: int, *, by_member: bool = True, blank: bool = False, cut: bo
 
 
 def _optional(most: int, *, cut: bool = True) -> Read:
-    """Validates optional text. Longer text is cut; without `cut`, longer or blank text becomes ""."""
+    """Validate optional text. Longer text is cut; without `cut`, longer or blank text becomes ""."""
 
     def read(value: object, info: ValidationInfo) -> object:
         if info.context is None:
@@ -132,7 +132,7 @@ def _optional(most: int, *, cut: bool = True) -> Read:
 
 
 def _texts(most: int, items: int = MAX_ITEMS, *, cut: bool = True, absent: tuple[str, ...] | None = ()) -> Read:
-    """Validates a list of at most `items` texts; `absent` if it is no list. Longer texts are cut or left out."""
+    """Validate a list of at most `items` texts; `absent` if it is not a list. Longer texts are cut or left out."""
 
     def read(value: object, info: ValidationInfo) -> object:
         if info.context is None:
@@ -146,7 +146,7 @@ def _texts(most: int, items: int = MAX_ITEMS, *, cut: bool = True, absent: tuple
 
 
 def _number(*, needed: bool) -> Read:
-    """Validates a number; an `int` stays one, because JavaScript writes no `.0`. A room requires it if `needed`."""
+    """Validate a number; an `int` stays one, because JavaScript writes no `.0`. A room requires it if `needed`."""
 
     def read(value: object, info: ValidationInfo) -> object:
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
@@ -171,7 +171,7 @@ def _resume(value: object, info: ValidationInfo) -> object:
 
 
 def _addressed(value: object, info: ValidationInfo) -> object:
-    """Validates the addressed names. Only the host sets them, so a room ignores them in requests."""
+    """Validate the addressed names. Only the host sets them, so a room ignores them in requests."""
     return () if info.context is Side.ROOM else _NAMES(value, info)
 
 
@@ -180,7 +180,7 @@ def _replayed(value: object, info: ValidationInfo) -> object:
 
 
 def _local_only(value: object, info: ValidationInfo) -> object:
-    """Ignores the value of a frame: this field is not part of the wire."""
+    """Ignore the value of a frame: this field is not part of the wire."""
     return value if info.context is None else None
 
 
@@ -282,14 +282,14 @@ class Outgoing:
         return len(self) >= MAX_WAITING
 
     def add(self, content: str, now: float, *, thread_id: str = "") -> Chat:
-        """Queues a message, cut to the limit of a chat."""
+        """Queue a message, cut to the limit of a chat."""
         self._count += 1
         chat = Chat(f"chat-{self._count}", u16_slice(content, SPACE_MAX_CHAT_U16), thread_id)
         self._queue.append(_Waiting(chat, now))
         return chat
 
     def take(self, now: float) -> Chat | None:
-        """Returns the message to send now, or None. It then counts as sent."""
+        """Return the message to send now, or None. It then counts as sent."""
         self._expire(now)
         if self._flying or not self._queue or now < self._sent_at + SPACING_S:
             return None
@@ -297,7 +297,7 @@ class Outgoing:
         return self._flying.chat
 
     def next_at(self, *, speaking: bool) -> float | None:
-        """Returns when `take` (if `speaking`) or `settle` will have something to do; None while nothing waits."""
+        """Return when `take` (if `speaking`) or `settle` will have something to do; None while nothing waits."""
         moments = [one.since + LIFETIME_S for one in self._queue]
         if self._flying:
             moments.append(self._sent_at + ECHO_WAIT_S)
@@ -306,7 +306,7 @@ class Outgoing:
         return min(moments, default=None)
 
     def echoed(self, content: str) -> None:
-        """The room broadcast a message of this member."""
+        """Record that the room broadcast a message of this member."""
         waiting = self._matching(content)
         if waiting is None:
             return
@@ -317,7 +317,7 @@ class Outgoing:
         self._done.append(ChatDelivery(waiting.chat, "echoed"))
 
     def refused(self, now: float) -> None:
-        """The room refused the message as too soon: it is queued again, at most `MAX_REFUSALS` times."""
+        """Queue the message again that the room refused as too soon, at most `MAX_REFUSALS` times."""
         if (waiting := self._flying) is None:
             return
         self._flying, self._sent_at = None, now
@@ -328,26 +328,26 @@ class Outgoing:
             self._queue.appendleft(waiting)
 
     def rejected(self, reason: str) -> None:
-        """The room refused the message as invalid: it is dropped."""
+        """Drop the message that the room refused as invalid."""
         if (waiting := self._flying) is not None:
             self._flying = None
             self._drop(waiting, reason)
 
     def cut_off(self) -> None:
-        """The connection was lost: an unconfirmed message is queued again, unless the record shows it."""
+        """Queue the unconfirmed message again after a lost connection; an echo in the record still confirms it."""
         if self._flying:
             self._queue.appendleft(self._flying)
             self._flying = None
 
     def close(self, reason: str) -> None:
-        """Drops all messages for `reason`."""
+        """Drop all messages for `reason`."""
         self.cut_off()
         for waiting in self._queue:
             self._drop(waiting, reason)
         self._queue.clear()
 
     def settle(self, now: float) -> list[ChatDelivery]:
-        """Returns the outcomes since the last call."""
+        """Return the outcomes since the last call."""
         self._expire(now)
         if self._flying and now >= self._sent_at + ECHO_WAIT_S:
             self._done.append(ChatDelivery(self._flying.chat, "unechoed"))

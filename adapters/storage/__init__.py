@@ -1,1 +1,1 @@
-"""Where larger things are kept: the local disk, or an object store."""
+"""Storage for large objects: the local disk, or an object store."""

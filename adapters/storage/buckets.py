@@ -1,8 +1,8 @@
-"""Objects in a bucket: S3 and what speaks like it, Google Cloud, Azure, or the memory of this process.
+"""Objects in a bucket: S3 and compatible services, Google Cloud, Azure, or the memory of this process.
 
-The service keeps each object whole or not at all. Metadata travels in headers, which know only plain letters: values
-are percent-encoded on the way. A request that got no answer is tried again within the deadline; a write that then
-still has none is of unknown outcome.
+The service stores each object whole or not at all. Metadata is sent in headers, which allow only plain letters: values
+are percent-encoded. A request without an answer is tried again within the deadline; a write that still has none is of
+unknown outcome.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class BucketStorage:
     """A store in a bucket.
 
     Args:
-        store: reaches it.
-        deadline_s: the longest that one call may take, further tries included.
-        by_version: the service tells contents apart by a version instead of an etag, as Google Cloud does.
+        store: the client of the bucket.
+        deadline_s: the longest that one call may take, retries included.
+        by_version: whether the service identifies contents by a version instead of an etag, as Google Cloud does.
 
     """
 
@@ -124,7 +124,7 @@ class BucketStorage:
         return await self._asked(folder, remove, writes=True)
 
     async def aclose(self) -> None:
-        """The library closes its connections by itself."""
+        """Do nothing: the library closes its connections itself."""
 
     async def _is_there(self, key: str) -> bool:
         try:

@@ -1,8 +1,8 @@
-"""Keys: where each thing lies in a store, built from parts that may come from anywhere. Pure.
+"""Keys of objects in a store, built from parts that may come from anywhere. Pure.
 
-A key is parts divided by `/`. Whatever is not a plain letter, digit, `.`, `-` or `_` is written as `~` and two hex
-digits for each of its bytes: `~` is the one mark that no file system and no URL needs to write otherwise. No part can
-end its prefix, climb out of it, be hidden, or pass for a sidecar; and no two different inputs give one key.
+A key is parts divided by `/`. Whatever is not an ASCII letter, digit, `.`, `-` or `_` is written as `~` and two hex
+digits for each of its bytes: `~` is the one mark that no file system and no URL needs to escape. No part can end its
+prefix, climb out of it, be hidden, or look like a sidecar; and no two different inputs give one key.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import hashlib
 import re
 
 SIDECAR = ".meta.json"
-"""The ending of a file that tells of the object beside it, on disks that know no metadata of their own."""
+"""The suffix of a file with the metadata of the object beside it, on disks, which store no metadata themselves."""
 
 MEDIA = "media/"
 SKILLS = "skills/"
 SKILL_FILE = "SKILL.md"
 SKILL_NAME = "[a-z0-9][a-z0-9-]{0,63}"
-"""The names, as a regular expression, that skills beyond the shipped ones may have."""
+"""A regular expression for the names of skills beyond the shipped ones."""
 
 _MAX_PART_CHARS = 180
-_MAX_NAME_CHARS = 220  # with an ending; a file system takes 255, of which sidecars and half-written files want some
+_MAX_NAME_CHARS = 220  # with a suffix; a file system allows 255, and sidecars and half-written files need some
 _KEPT_OF_LONG = 100
 _MAX_KEY_CHARS = 900
 _SPECIAL = re.compile(r"[^A-Za-z0-9._-]|^\.|\.$|\.(?=meta\.json$)|-(?=part\d+$)")
@@ -52,7 +52,7 @@ _EXTENSIONS = {
 
 
 def part(text: str) -> str:
-    """One part of a key, whatever `text` is. A long one keeps its beginning and ends in its SHA-256."""
+    """Return one part of a key, whatever `text` is. A long one keeps its beginning and ends in its SHA-256."""
     encoded = _SPECIAL.sub(_escaped, text) or "~"
     if len(encoded) <= _MAX_PART_CHARS:
         return encoded
@@ -61,7 +61,7 @@ def part(text: str) -> str:
 
 
 def refused_key(key: str) -> str:
-    """Why no object can have this key; "" if one can."""
+    """Return why no object can have this key; "" if one can."""
     if len(key) > _MAX_KEY_CHARS:
         return f"a key of {len(key)} characters is too long"
     if not all(_PART.fullmatch(piece) for piece in key.split("/")):
@@ -70,38 +70,38 @@ def refused_key(key: str) -> str:
 
 
 def agent_prefix(agent_id: str) -> str:
-    """Under which everything of one SOUL lies, but for its media."""
+    """Return the prefix of everything of one SOUL, except its media."""
     return f"agents/{part(agent_id)}/"
 
 
 def workspace_key(agent_id: str, name: str) -> str:
-    """A file of a workspace; `name` may have folders, as in `memory/2026-11-22.md`."""
+    """Return the key of a file of the owner's workspace; `name` may have folders, as in `memory/2026-11-22.md`."""
     return agent_prefix(agent_id) + "/".join(map(part, name.split("/")))
 
 
 def archive_key(agent_id: str, session_id: str, *, epoch_ms: int | None = None) -> str:
-    """The archive of a whole session, or of the part of it that was compacted at `epoch_ms`."""
+    """Return the key of the archive of a whole session, or of the part that was compacted at `epoch_ms`."""
     suffix = "" if epoch_ms is None else f"-part{epoch_ms:d}"
     return f"{agent_prefix(agent_id)}sessions/{part(session_id)}{suffix}.jsonl.gz"
 
 
 def skill_key(name: str) -> str:
-    """A skill that all SOULs share."""
+    """Return the key of a skill that all SOULs share."""
     return f"{SKILLS}{part(name)}/{SKILL_FILE}"
 
 
 def media_prefix(session_key: str) -> str:
-    """Under which all media of one session lie."""
+    """Return the prefix of all media of one session."""
     return f"{MEDIA}{part(session_key)}/"
 
 
 def media_key(session_key: str, name: str, mime: str) -> str:
-    """One medium; `name` is unique, and only its ending tells what it is."""
+    """Return the key of one medium; `name` is unique, and only the suffix tells its type."""
     return f"{media_prefix(session_key)}{part(name)}.{extension_of(mime)}"
 
 
 def extension_of(mime: str) -> str:
-    """The ending of a file of that MIME type, parameters ignored; `bin` for what is not listed."""
+    """Return the file extension for a MIME type, without its parameters; `bin` if it is not listed."""
     return _EXTENSIONS.get(mime.partition(";")[0].strip().lower(), "bin")
 
 

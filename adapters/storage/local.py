@@ -1,9 +1,9 @@
-"""Opens the store that a URL names (folder, memory, S3, Google Cloud, Azure), and keeps objects as files in a folder.
+"""Opens the store that a URL names (folder, memory, S3, Google Cloud, Azure), and stores objects as files in a folder.
 
-Each file appears whole or not at all, readable by its owner alone. Its kind and metadata lie in a sidecar that no
-listing shows. The sidecar is written first and describes the content before as well as the new one, so after a crash
-between the two, whichever content is there finds its own. One lock for all writers, in this process or another, makes
-conditional writes sure.
+Each file appears whole or not at all, readable by its owner only. Its type and metadata are in a sidecar that no
+listing shows. The sidecar is written first and describes both the previous and the new content, so after a crash
+between the two, whichever content is there has its description. One lock for all writers, in this process or another,
+makes conditional writes reliable.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 class LocalStorage:
-    """A store in the folder `root`, which is made when something is first kept.
+    """A store in the folder `root`, which is created when the first object is stored.
 
-    A listing tells no etags here: they are made from the content, which it does not read.
+    A listing has no etags here: they are made from the content, which it does not read.
     """
 
     def __init__(self, root: Path, *, deadline_s: float) -> None:
@@ -98,7 +98,7 @@ class LocalStorage:
         return await self._in_thread(folder, remove, late="unknown_outcome")
 
     async def aclose(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resource is held."""
 
     def _get(self, key: str) -> ApiResult[StoredObject]:
         data = self._read(key)
@@ -137,7 +137,7 @@ class LocalStorage:
         return True
 
     def _delete_all(self, folder: str) -> int:
-        """Also what a killed writer left half-written there."""
+        """Delete all objects in a folder, and what a killed writer left half-written there; return how many objects."""
         count = sum(self._delete(info.key) for info in list(self._listed(folder)))
         for place, folders, files in os.walk(self._path(folder), topdown=False):
             for name in files:
@@ -155,12 +155,12 @@ class LocalStorage:
                 key = path.relative_to(self._root).as_posix()
                 if refused_key(key) or path.is_symlink():
                     continue
-                with suppress(FileNotFoundError):  # somebody has just deleted it
+                with suppress(FileNotFoundError):  # another process has just deleted it
                     facts = path.stat()
                     yield ObjectInfo(key, facts.st_size, iso(datetime.fromtimestamp(facts.st_mtime, UTC)))
 
     def _path(self, key: str) -> Path:
-        """Where a key lies. Raises `StorageError` if a link leads it out of the store."""
+        """Return the path of a key. Raises `StorageError` if a link leads out of the store."""
         path = self._root / key
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self._root)):
             raise StorageError(f"{path} leads out of the store", remedy=f"Remove the link under {self._root}.")
@@ -173,7 +173,7 @@ class LocalStorage:
             return None
 
     def _sidecar(self, key: str) -> dict[str, Any]:
-        """What lies beside an object, or nothing if it is not there or not ours."""
+        """Return the contents of the sidecar of an object; {} if it is missing or not ours."""
         try:
             told = json.loads(_beside(self._path(key)).read_bytes())
         except (*_ABSENT, ValueError, RecursionError):
@@ -217,7 +217,7 @@ class LocalStorage:
     async def _in_thread(
         self, key: str, work: Callable[[], ApiResult[T]], *, late: ErrKind, whole: bool = False
     ) -> ApiResult[T]:
-        """What `work` answers. `late` is the kind of error if it takes too long; `whole`: the store, not a key."""
+        """Return the result of `work`. `late` is the kind of error at a timeout; with `whole`, `key` may be ""."""
         if not whole and (why := refused_key(key)):
             return Err(why, "invalid")
         try:
@@ -248,7 +248,7 @@ def _about(data: bytes, content_type: str, metadata: dict[str, str]) -> dict[str
 
 
 def _fitting(told: dict[str, Any], etag: str) -> dict[str, Any]:
-    """The part of a sidecar that speaks of this content; the newest if it speaks of none: it was changed by hand."""
+    """Return the part of a sidecar for this content; if none fits (it was changed by hand), the newest one."""
     before = told.get("before")
     about = before if isinstance(before, dict) and before.get("etag") == etag and told.get("etag") != etag else told
     kind, metadata = about.get("contentType"), about.get("metadata")
@@ -272,15 +272,15 @@ _FORMS = (
 
 
 class Storage(Protocol):
-    """Objects under keys (`adapters.storage.keys`). The world's faults come back as `Err`; each call has a deadline.
+    """Objects under keys (`adapters.storage.keys`). Failures outside the program give an `Err`; calls have a deadline.
 
-    Kinds of errors: `not_found`; `conflict`: a lost race, read again; `transient`: not reached, nothing done;
-    `unknown_outcome`: a write that may have happened; `auth`; `invalid`: the key or the bucket is wrong; `fatal`: the
-    disk is full or refuses, and what was there is still there.
+    Kinds of errors: `not_found`; `conflict`: another write came first, read again; `transient`: not reached, nothing
+    done; `unknown_outcome`: a write that may have happened; `auth`; `invalid`: the key or the bucket is wrong; `fatal`:
+    the disk is full or refuses, and the old content is still there.
     """
 
     async def get(self, key: str) -> ApiResult[StoredObject]:
-        """What lies under `key`."""
+        """Return the object under `key`."""
         ...
 
     async def put(
@@ -293,13 +293,13 @@ class Storage(Protocol):
         if_match: str | None = None,
         if_absent: bool = False,
     ) -> ApiResult[str]:
-        """Keep `data`; its etag.
+        """Store `data`; return its etag.
 
         Args:
-            key: where.
+            key: the key of the object.
             data: all of it.
             content_type: its MIME type.
-            metadata: names of letters and digits, kept in lower case; values are any text, about 1500 bytes in all.
+            metadata: names of letters and digits, stored in lower case; values are any text, about 1500 bytes in all.
             if_match: only if the content there still has this etag.
             if_absent: only if nothing is there.
 
@@ -307,25 +307,25 @@ class Storage(Protocol):
         ...
 
     async def delete(self, key: str) -> ApiResult[bool]:
-        """Remove an object; whether it was there."""
+        """Delete an object; return whether it was there."""
         ...
 
     async def list(self, prefix: str) -> ApiResult[tuple[ObjectInfo, ...]]:
-        """All objects in the folder `prefix` and its folders, by key; "" for all."""
+        """Return all objects in the folder `prefix` and its folders, by key; "" for all."""
         ...
 
     async def delete_all(self, prefix: str) -> ApiResult[int]:
-        """Remove all objects in the folder `prefix`, which is not ""; how many there were."""
+        """Delete all objects in the folder `prefix`, which is not ""; return how many there were."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of it."""
+        """Close the store."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who asks: for S3 the two keys, for Azure account and account key. Google Cloud finds its own on the machine."""
+    """Credentials: for S3 the two keys, for Azure account and account key. Google Cloud finds its own by itself."""
 
     access_key_id: str = ""
     secret_access_key: str = field(default="", repr=False)
@@ -334,7 +334,7 @@ class Credentials:
         return bool(self.access_key_id and self.secret_access_key)
 
     def for_s3(self) -> S3Credential:
-        """As the library asks for it, instead of looking around the machine for others."""
+        """Return them in the library's form, so that it does not search the machine for others."""
         return {
             "access_key_id": self.access_key_id,
             "secret_access_key": self.secret_access_key,
@@ -346,7 +346,7 @@ class Credentials:
 def open_storage(
     url: str, *, root: Path, credentials: Credentials | None = None, deadline_s: float = CALL_DEADLINE_S
 ) -> Storage:
-    """The store at `url`, or in the folder `root` if that is "". Nothing is asked of it yet.
+    """Return the store at `url`, or in the folder `root` if that is "". No request is made yet.
 
     Raises:
         ConfigError: the URL or the credentials cannot be right; the remedy says what can.
@@ -383,7 +383,7 @@ def _folder(parts: SplitResult) -> Path:
 
 
 def _bucket(parts: SplitResult, options: Mapping[str, str], who: Credentials, deadline_s: float) -> Storage:
-    # NOTE(self): most homes keep to their folder, and need not wait for the library.
+    # NOTE(self): most homes use their folder, and need not wait for the import of the library.
     from obstore.store import AzureStore, GCSStore, MemoryStore, S3Store  # noqa: PLC0415
 
     from adapters.storage.buckets import BucketStorage  # noqa: PLC0415
@@ -398,7 +398,7 @@ def _bucket(parts: SplitResult, options: Mapping[str, str], who: Credentials, de
         "connect_timeout": timedelta(seconds=_CONNECT_S),
         "timeout": timedelta(seconds=deadline_s),
         "allow_http": endpoint.startswith("http:"),
-        # NOTE(self): like our own transport it knows no proxy; to name one and except all hosts from it says so.
+        # NOTE(self): like our own transport it uses no proxy: one is named, and all hosts are excluded from it.
         "proxy_url": "http://127.0.0.1:9",
         "proxy_excludes": urlsplit(endpoint).hostname or _CLOUDS,
     }
@@ -432,7 +432,7 @@ def _bucket(parts: SplitResult, options: Mapping[str, str], who: Credentials, de
 
 
 def _endpoint(url: str) -> str:
-    """The service's address, or "" for the usual one. Raises `ConfigError` where others on the way could read along."""
+    """Return the service's address, or "" for the usual one. Raises `ConfigError` if it would not be encrypted."""
     if not url:
         return ""
     parts = urlsplit(url)

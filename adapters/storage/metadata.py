@@ -1,4 +1,4 @@
-"""What is told of an object beside its content: names that every service takes, values of any text. Pure."""
+"""Metadata of objects: names that every service accepts, values of any text. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PLAIN = "".join(map(chr, range(0x21, 0x7F))).replace("%", "")
 
 
 def checked(metadata: Mapping[str, str] | None) -> dict[str, str]:
-    """The same, names in lower case. Raises `ValueError` for a name that some service would refuse."""
+    """Return the metadata with names in lower case. Raises `ValueError` for a name that some service would refuse."""
     plain = {name.lower(): value for name, value in (metadata or {}).items()}
     if wrong := [name for name in plain if not _NAME.fullmatch(name)]:
         raise ValueError(f"no names of metadata: {', '.join(wrong)}")
@@ -20,15 +20,15 @@ def checked(metadata: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def checked_type(content_type: str) -> str:
-    """The MIME type; "" for what is none."""
+    """Return the MIME type; "" if it is not one."""
     return content_type if _MIME.fullmatch(content_type) else ""
 
 
 def to_headers(metadata: Mapping[str, str]) -> dict[str, str]:
-    """The values as headers can carry them."""
+    """Return the metadata with values encoded for headers."""
     return {name: quote(value, safe=_PLAIN, errors="surrogatepass") for name, value in metadata.items()}
 
 
 def from_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The inverse of `to_headers`; services change the case of names."""
+    """Invert `to_headers`; services change the case of names."""
     return {name.lower(): unquote(value, errors="surrogatepass") for name, value in headers.items()}

@@ -1,4 +1,4 @@
-"""Values that cross the storage adapter."""
+"""Values of the storage adapter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """What lies under a key. `etag` names this very content; `metadata` has lower-case names."""
+    """An object. `etag` identifies this very content; `metadata` has lower-case names."""
 
     key: str
     data: bytes
@@ -19,7 +19,7 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """One line of a listing: `size` in bytes, `modified` ISO-8601."""
+    """One entry of a listing: `size` in bytes, `modified` in ISO-8601."""
 
     key: str
     size: int

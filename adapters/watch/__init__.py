@@ -1,1 +1,1 @@
-"""The watcher of SOULs that sleep, as a SOUL speaks to it."""
+"""The client of the watcher, which watches for SOULs that sleep."""

@@ -16,48 +16,48 @@ from common.result import ApiResult, Err, Ok
 _TIMEOUT_S, _WAKE_S = 60.0, 5.0
 _CAME = 409
 SPENT = 402
-"""The status by which the watcher answers `tell` where the dollars of all together are used for today."""
+"""The watcher answers `tell` with this status once all SOULs together have spent their money for the day."""
 
 
 def watch_token(password: str) -> str:
-    """Return the token of a SOUL: both it and the watcher know its app password, and nobody else does."""
+    """Return the token of a SOUL, made from its app password, which only the SOUL and the watcher know."""
     return hmac.new(password.encode(), b"soul watch", hashlib.sha256).hexdigest()
 
 
 def wake_token(token: str) -> str:
-    """Return what is made from a SOUL's token, and is good for nothing but to wake it."""
+    """Return a token derived from a SOUL's token that can only wake it."""
     return hmac.new(token.encode(), b"wake", hashlib.sha256).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class SleepWatch:
-    """The watcher at `url`, for the SOUL that it knows by `name`; its `token` is good for that one only."""
+    """The watcher at `url`, for the SOUL that it knows by `name`; `token` is valid for that SOUL only."""
 
     url: str
     name: str
     token: str = field(repr=False)
 
     async def begin(self, awaited: Mapping[str, Any]) -> ApiResult[None]:
-        """Let it note the present state; it sees what comes from now on.
+        """Ask the watcher to record the present state and to report what comes after it.
 
-        `awaited` says where else than on Bluesky: `github`, some addresses there, and `room`, whether to look for one.
+        `awaited` says what to watch besides Bluesky: `github`, some addresses, and `room`, whether to look for a room.
         """
         return await self._ask("POST", awaited)
 
     async def hold(self, note: Mapping[str, Any]) -> ApiResult[None]:
-        """Hand over with the fields of a `SleepNote`. Return an `Err` if something came already."""
+        """Hand over the SOUL with the fields of a `SleepNote`. Returns an `Err` if something has come already."""
         return await self._ask("PUT", note)
 
     async def release(self) -> ApiResult[None]:
-        """Take it back: the SOUL is awake."""
+        """Tell the watcher that the SOUL is awake again."""
         return await self._ask("DELETE")
 
     async def tell(self, figures: Mapping[str, Any]) -> ApiResult[None]:
-        """Tell how it stands while it is awake, with the fields of `Figures`."""
+        """Report the state of the SOUL while it is awake, with the fields of `Figures`."""
         return await self._ask("PATCH", figures)
 
     async def wake(self) -> ApiResult[None]:
-        """Let it be woken, if it sleeps. `token` is its `wake_token`."""
+        """Wake the SOUL if it sleeps. `token` must be its `wake_token`."""
         return await self._ask("POST", place="wake", timeout_s=_WAKE_S)
 
     async def _ask(

@@ -1,1 +1,1 @@
-"""The way out: every HTTP request of the program travels by the transport of this adapter, or not at all."""
+"""The HTTP transport, through which every HTTP request of the program passes, and a client for the open web."""

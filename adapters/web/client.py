@@ -1,7 +1,8 @@
-"""Fetches one thing from the open web within bounds (place, size, time, type, redirects), or posts one.
+"""Fetches one resource from the open web within limits (address, size, time, type, redirects), or posts a text.
 
-Holds the one HTTP transport of the program as well: it resolves a name once, checks every address, and connects to what
-was checked. No cookies are kept and no credentials sent; nothing survives a crash, and nothing needs to.
+It also holds the program's one HTTP transport, which resolves a name once, checks every address, and connects to the
+addresses it checked. No cookies are kept and no credentials sent; nothing is kept across a crash, and nothing needs to
+be.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ RESOLVE_TIMEOUT_S = 10.0
 _MOST_ADDRESSES = 4
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Turns a host and a port into addresses, as text. Raises `OSError` when it cannot."""
+"""Returns the addresses of a host and port, as text. Raises `OSError` if it cannot."""
 
 
 class RefusedConnection(httpx.UnsupportedProtocol):
@@ -55,17 +56,17 @@ class RefusedConnection(httpx.UnsupportedProtocol):
 
 
 class RefusedAddresses(RefusedConnection):
-    """It forbids the addresses that the name has by the network of the moment, which may answer differently later."""
+    """The policy forbids the addresses that the name has now; another network may resolve it differently later."""
 
 
 async def system_resolver(host: str, port: int) -> Sequence[str]:
-    """The addresses that this machine's resolver knows, best first."""
+    """Return the addresses that this machine's resolver knows, best first."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 async def vetted_address(host: str, port: int, *, private_ok: bool) -> str:
-    """Return an address of a host that anybody may name. Raises `OSError` where it may not be reached."""
+    """Return an address of a host that anybody may have named. Raises `OSError` if it may not be reached."""
     addresses = [host] if is_address(host) else await system_resolver(host, port)
     if why := refused_url("https", host, port, userinfo=False) or refused_addresses(addresses, private_ok=private_ok):
         raise PermissionError(f"{host} is out of bounds: {why}")
@@ -74,12 +75,12 @@ async def vetted_address(host: str, port: int, *, private_ok: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class VettedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to hosts whose every address passes a check.
+    """Connects to a host only if every address of it passes a check.
 
     Attributes:
         dialer: makes the connection to an address.
-        resolve: looks names up.
-        refused: why a host with these addresses may not be reached; "" if it may.
+        resolve: looks up names.
+        refused: returns why a host with these addresses may not be reached; "" if it may.
 
     """
 
@@ -134,7 +135,7 @@ class VettedBackend(httpcore.AsyncNetworkBackend):
 
 MAX_BYTES = 64 * 1024 * 1024
 FOREIGN = "foreign"
-"""True among a request's extensions, it says that somebody else chose the URL: no exception holds for it."""
+"""The extension of a request that is True if somebody else chose the URL: then `allow` does not apply."""
 _PIECE_BYTES = 64 * 1024
 _KEEPALIVE_S = 4.0
 _MAX_CONNECTIONS = 20
@@ -150,17 +151,17 @@ _CORE_ERRORS = (
 
 
 class TooLarge(httpx.TransportError):
-    """The answer has more bytes, once inflated, than may be read."""
+    """The answer has more bytes, once inflated, than are allowed."""
 
 
 @cache
 def trusted_certificates() -> ssl.SSLContext:
-    """Those of this machine, read once: that takes longer than a request."""
+    """Return this machine's certificates; they are read once, since that takes longer than a request."""
     return httpx.create_ssl_context()
 
 
 def origin_of(url: httpx.URL) -> WebOrigin:
-    """The origin of a URL, as the connection will use it; port 0 where none is known."""
+    """Return the origin of a URL, as the connection will use it; port 0 if none is known."""
     port = DEFAULT_PORTS.get(url.scheme, 0) if url.port is None else url.port
     return WebOrigin(url.scheme, url.raw_host.decode("ascii").lower(), port)
 
@@ -173,18 +174,18 @@ def _named_origin(url: str) -> WebOrigin:
 
 
 class WebTransport(httpx.AsyncBaseTransport):
-    """The way out for one client, which closes it.
+    """The HTTP transport of one client, which closes it.
 
     Args:
-        allow: URLs of the services that the owner named. Their origins, and no others, are reached unchecked.
-        private_ok: whether this machine and private networks are open to all (`SOUL_ALLOW_PRIVATE_NET`).
-        resolve: looks names up.
-        certificates: whom to trust; None: this machine's.
+        allow: URLs of the services that the owner named. Only their origins are reached without a check.
+        private_ok: whether requests to any URL may reach this machine and private networks (`SOUL_ALLOW_PRIVATE_NET`).
+        resolve: looks up names.
+        certificates: the certificates to trust; None: this machine's.
         dialer: makes connections to addresses.
-        max_bytes: the most that one answer may have.
+        max_bytes: the largest size of one answer, once inflated.
 
     Raises:
-        ValueError: `allow` holds what is no URL.
+        ValueError: `allow` holds something that is not a URL.
 
     """
 
@@ -240,7 +241,7 @@ class WebTransport(httpx.AsyncBaseTransport):
 
 
 class _Body(httpx.AsyncByteStream):
-    """The body, inflated piece by piece and counted. Who iterates again goes on where the last one stopped."""
+    """The body, inflated piece by piece and counted. A second iteration continues where the first one stopped."""
 
     def __init__(self, answer: httpcore.Response, request: httpx.Request, encoding: str, max_bytes: int) -> None:
         self._answer = answer
@@ -292,7 +293,7 @@ def _to_core(request: httpx.Request) -> httpcore.Request:
 
 @contextmanager
 def _speaking_httpx(request: httpx.Request) -> Iterator[None]:
-    """Errors of the layer below, by the same names one layer up."""
+    """Raise errors of `httpcore` as the `httpx` errors of the same name."""
     try:
         yield
     except _CORE_ERRORS as error:
@@ -307,9 +308,9 @@ def _speaking_httpx(request: httpx.Request) -> Iterator[None]:
 def http_transport_factory(
     service_url: str, *, private_ok: bool, max_bytes: int = MAX_BYTES
 ) -> Callable[[], WebTransport]:
-    """Return what makes the transport of one client: it reaches `service_url` and public addresses, nothing else.
+    """Return a function that makes the transport of one client: it reaches `service_url` and public addresses only.
 
-    `private_ok` is `SOUL_ALLOW_PRIVATE_NET`; an answer has at most `max_bytes`. The client closes what it made.
+    `private_ok` is `SOUL_ALLOW_PRIVATE_NET`; an answer has at most `max_bytes`. The client closes its transport.
     """
     return lambda: WebTransport(allow=(service_url,), private_ok=private_ok, max_bytes=max_bytes)
 
@@ -332,7 +333,7 @@ _MAX_CHARS = 300
 
 
 class Failure(Exception):
-    """Carries an `Err` of our own making out through a client library."""
+    """Carries an `Err` of ours through a client library."""
 
     def __init__(self, err: Err) -> None:
         super().__init__(err.error)
@@ -340,28 +341,28 @@ class Failure(Exception):
 
 
 def unanswered(*, write: bool) -> ErrKind:
-    """Return the kind of a request that left and got no answer that says anything."""
+    """Return the kind of error for a request that was sent but got no usable answer."""
     return "unknown_outcome" if write else "transient"
 
 
 def kind_of_status(status: int, *, write: bool, own: Mapping[int, ErrKind] | None = None) -> ErrKind:
-    """Return the kind of an answer that is no success; `own` is what its service means by some statuses."""
+    """Return the kind of error for an answer that is not a success; `own` holds the service's meanings of statuses."""
     kind = (own or {}).get(status) or _BY_STATUS.get(status)
     return kind or (unanswered(write=write) if status >= _SERVER_ERROR else "invalid")
 
 
 def transport_error(error: BaseException, *, what: str, service: str, write: bool) -> Err:
-    """Map what a client raised instead of an answer: `httpx.HTTPError`, `httpx.InvalidURL` or `TimeoutError`.
+    """Return the `Err` for what a client raised: `httpx.HTTPError`, `httpx.InvalidURL` or `TimeoutError`.
 
     Args:
         error: what was raised.
-        what: what was tried; the message begins so.
+        what: what was tried; the message begins with it.
         service: the name of the service.
         write: whether the request changes something public.
 
     """
     if isinstance(error, RefusedAddresses):
-        # NOTE(self): a network that asks to log in first answers for every name with an address of its own.
+        # NOTE(self): a network that requires a login first resolves every name to an address of its own.
         return Err(shortened(f"{what}: {error}"), kind="transient")
     if isinstance(error, _NO_PLACE):
         return Err(shortened(f"{what}: {error}"), kind="invalid")
@@ -375,7 +376,7 @@ def transport_error(error: BaseException, *, what: str, service: str, write: boo
 
 
 def is_well(status: int | None) -> bool:
-    """Return whether a service that answered with this status (None: did not answer) is well."""
+    """Return whether a status means that the service works; None means that no answer came."""
     return status is not None and status < _SERVER_ERROR and status != httpx.codes.TOO_MANY_REQUESTS
 
 
@@ -392,7 +393,7 @@ T = TypeVar("T")
 
 
 class WebClient:
-    """Fetches by a transport, which it closes in the end."""
+    """Fetches and posts through a transport, which it closes in the end."""
 
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         self._transport = transport
@@ -400,24 +401,24 @@ class WebClient:
     async def fetch(
         self, url: str, *, kinds: Collection[str], max_bytes: int, deadline_s: float, named: bool = False
     ) -> ApiResult[Fetched]:
-        """Get what is at `url`.
+        """Fetch the resource at `url`.
 
         Args:
             url: http or https.
-            kinds: media types that are welcome, with `*` for any: `text/*`, `application/json`.
-            max_bytes: the most that it may have once inflated.
-            deadline_s: seconds for all of it, redirects included.
-            named: whether the owner named the place: only then the transport's exceptions hold, and for that origin.
+            kinds: the accepted media types, with `*` for any: `text/*`, `application/json`.
+            max_bytes: the largest size of the body, once inflated.
+            deadline_s: seconds for the whole fetch, redirects included.
+            named: whether the owner named `url`: only then the transport's `allow` applies, and only to that origin.
 
         Returns:
-            `Err` of kind `invalid` for what the policy, the size, the type or the redirects forbid; by the status
-            otherwise, or `transient` where no answer came.
+            `Err` of kind `invalid` if the policy, size, type or redirects forbid it; else by the status, or `transient`
+                if no answer came.
 
         """
         return await _bounded(self._fetch(url, kinds, max_bytes, named=named), deadline_s)
 
     async def post(self, url: str, text: str, *, deadline_s: float) -> ApiResult[None]:
-        """Send a text to an address that the owner named. A redirect is not followed, and the answer is not read."""
+        """Send a text to a URL that the owner named. Redirects are not followed, and the answer is not read."""
         return await _bounded(self._post(url, text), deadline_s)
 
     async def aclose(self) -> None:
@@ -445,7 +446,7 @@ class WebClient:
 
 
 async def _bounded(work: Awaitable[ApiResult[T]], deadline_s: float) -> ApiResult[T]:
-    """Return what comes of a request, or why nothing came of it in time."""
+    """Return the result of a request, or an `Err` if it failed or took longer than `deadline_s`."""
     try:
         async with asyncio.timeout(deadline_s):
             return await work

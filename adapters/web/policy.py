@@ -1,7 +1,7 @@
-"""Which places on the network may be reached. Pure: values in, a reason for refusing out, "" where there is none.
+"""Decides which places on the network may be reached. Pure: each function returns a reason to refuse, or "".
 
-A name is never trusted, only the addresses it resolves to; a URL is judged on its parts as the connection will use
-them, never on its text. What is not known to be public is refused.
+A name is never trusted, only the addresses it resolves to. A URL is judged by its parts as the connection will use
+them, never by its text. Whatever is not known to be public is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 DEFAULT_PORTS = {"http": 80, "https": 443}
 MAX_REDIRECTS = 5
 
-# Ports on which no web service answers, and on which an HTTP request can do harm: the list that browsers keep.
+# Ports on which no web service listens and an HTTP request can do harm: the list that browsers use.
 BLOCKED_PORTS = frozenset({
     0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109,
     110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531,
@@ -34,7 +34,7 @@ class WebOrigin(NamedTuple):
 class _NetworkBlock(NamedTuple):
     network: IPv4Network | IPv6Network
     what: str
-    openable: bool = False  # by SOUL_ALLOW_PRIVATE_NET
+    openable: bool = False  # with SOUL_ALLOW_PRIVATE_NET
 
 
 _METADATA = frozenset(
@@ -91,7 +91,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 def refused_url(scheme: str, host: str, port: int, *, userinfo: bool) -> str:
-    """Why a URL of these parts may not be asked for. `host` is in lower case, without brackets."""
+    """Return why a URL with these parts may not be requested, or "". `host` is in lower case, without brackets."""
     if scheme not in DEFAULT_PORTS:
         return f"{scheme or 'no scheme'} is not http or https"
     if userinfo:
@@ -107,7 +107,7 @@ def refused_url(scheme: str, host: str, port: int, *, userinfo: bool) -> str:
 
 
 def refused_addresses(addresses: Iterable[str], *, private_ok: bool = False) -> str:
-    """Why a host with these addresses may not be reached: one that is forbidden forbids them all."""
+    """Return why a host with these addresses may not be reached, or "": one forbidden address is enough."""
     reasons = [refused_address(address, private_ok=private_ok) for address in addresses]
     if not reasons:
         return "the host has no address"
@@ -115,11 +115,11 @@ def refused_addresses(addresses: Iterable[str], *, private_ok: bool = False) -> 
 
 
 def refused_address(address: str, *, private_ok: bool = False) -> str:
-    """Why nobody may connect to `address`.
+    """Return why nobody may connect to `address`, or "".
 
     Args:
         address: as a resolver wrote it.
-        private_ok: lets loopback, private and shared networks pass; never metadata services, nor the rest.
+        private_ok: allows loopback, private and shared networks, but no metadata service or other reserved address.
 
     """
     try:
@@ -140,12 +140,12 @@ def refused_address(address: str, *, private_ok: bool = False) -> str:
 
 
 def refused_redirect(before: str, after: str) -> str:
-    """Why a redirect from one scheme to another may not be followed."""
+    """Return why a redirect from one scheme to another may not be followed, or ""."""
     return "a redirect from https to http" if (before, after) == ("https", "http") else ""
 
 
 def is_address(host: str) -> bool:
-    """Whether `host` is an IP address in its ordinary spelling, without a zone."""
+    """Return whether `host` is an IP address in its ordinary spelling, without a zone."""
     try:
         ip_address(host)
     except ValueError:

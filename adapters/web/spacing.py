@@ -1,9 +1,9 @@
-"""When a request to one service may leave: its budget, one call at a time, its requests a set time apart.
+"""Decides when a request to one service may leave: its budget, one call at a time, a minimum time between requests.
 
 The most urgent request goes first (`urgency`): what the owner waits for, then writes and what a turn waits for, then
-background reads. A read that must leave at once does not wait for the spacing either. A burst keeps its requests
-together, as when a text is read and written back. What an answer says about the requests left and about how long to
-wait is kept too. Nothing survives a crash.
+background reads. A read that must leave at once does not wait for the spacing. A burst keeps its requests together, for
+example when a text is read and written back. It also keeps what an answer says about the remaining requests and the
+time to wait. Nothing is kept across a crash.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RateLimitStatus:
-    """A request budget; `reset_at` is in epoch seconds, 0 as long as no answer told it."""
+    """A request budget; `reset_at` is in epoch seconds, 0 until an answer has told it."""
 
     remaining: int
     limit: int
@@ -39,7 +39,7 @@ class RateLimitStatus:
 
 @dataclass(frozen=True, slots=True)
 class BackOff:
-    """That a service is to be left alone, for so many seconds, and why."""
+    """The seconds for which a service must be left alone, and the reason."""
 
     seconds: float
     reason: str
@@ -47,14 +47,14 @@ class BackOff:
 
 @dataclass(frozen=True, slots=True)
 class RateLimitRules:
-    """How one service tells its request budget.
+    """The form in which one service reports its request budget.
 
     Attributes:
         service: its name, for messages.
-        prefix: of the headers `…remaining`, `…limit` and `…reset`, in lower case.
-        initial: the requests that are assumed to be left before the first answer.
-        reserve: how many requests of a limit are kept back.
-        resource: the value of the header `…resource` whose budget this is; "" where a service has one budget only.
+        prefix: the prefix of the headers `…remaining`, `…limit` and `…reset`, in lower case.
+        initial: how many requests are assumed to remain before the first answer.
+        reserve: returns how many requests of a limit are kept back.
+        resource: the value of the header `…resource` whose budget this is; "" if a service has one budget only.
 
     """
 
@@ -66,12 +66,12 @@ class RateLimitRules:
 
 
 def effective_remaining(remaining: int, limit: int, reset_epoch: float, now: float) -> int:
-    """Return the requests that are left: the whole limit again once its window has passed; times in epoch seconds."""
+    """Return how many requests remain: the whole limit once the window has passed; times in epoch seconds."""
     return limit if now >= reset_epoch else remaining
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return the wait in seconds that a `retry-after` header asks for, itself seconds or a date; None without one."""
+    """Return the wait in seconds that a `retry-after` header asks for, as a number or a date; None without one."""
     value = headers.get("retry-after", "").strip()
     if value.isdecimal():
         return float(value)
@@ -80,9 +80,9 @@ def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 class RequestBudget:
-    """The request budget as the last answer told it, and a hold where the service asked for one.
+    """The request budget according to the last answer, and a hold if the service asked for one.
 
-    `skew_s` is how many seconds our clock is ahead of the service's, None as long as no answer told it.
+    `skew_s` is how many seconds our clock is ahead of the service's, None until an answer has told it.
     """
 
     def __init__(self, clock: Clock, rules: RateLimitRules) -> None:
@@ -94,7 +94,7 @@ class RequestBudget:
 
     @property
     def status(self) -> RateLimitStatus:
-        """What is left now: the whole limit again once its window has passed."""
+        """The present budget: the whole limit again once its window has passed."""
         told = self._told
         now = self._clock.now().timestamp()
         left = effective_remaining(told.remaining, told.limit, told.reset_at, now)
@@ -102,11 +102,11 @@ class RequestBudget:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the last answer said that no request is left."""
+        """Whether the last answer said that no requests remain."""
         return self._told.remaining <= 0
 
     def observe(self, headers: Mapping[str, str]) -> None:
-        """Learn the budget from the headers of any answer, good or bad."""
+        """Update the budget from the headers of an answer, good or bad."""
         rules, told = self._rules, self._told
         if rules.resource and headers.get(f"{rules.prefix}resource", rules.resource) != rules.resource:
             return
@@ -117,16 +117,16 @@ class RequestBudget:
         )
 
     def observe_date(self, headers: Mapping[str, str]) -> None:
-        """Learn how far our clock is ahead."""
+        """Update `skew_s` from the date of an answer."""
         if date := _http_date(headers.get("date", "")):
             self.skew_s = (self._clock.now() - date).total_seconds()
 
     def hold(self, seconds: float) -> None:
-        """Let nothing leave for so many seconds: the service asked to be left alone."""
+        """Send nothing for so many seconds, because the service asked to be left alone."""
         self._held_until = max(self._held_until, self._clock.monotonic() + seconds)
 
     def back_off(self) -> BackOff | None:
-        """Return how long and why nothing is sent, None while requests may leave."""
+        """Return for how long and why nothing is sent; None while requests may leave."""
         status, service = self.status, self._rules.service
         held_s = self._held_until - self._clock.monotonic()
         window_s = status.reset_at - self._clock.now().timestamp()
@@ -137,7 +137,7 @@ class RequestBudget:
         return None
 
     def refusal(self) -> Err | None:
-        """Return why the next request must not leave, None if it may."""
+        """Return why the next request must not leave; None if it may."""
         if (wait := self.back_off()) is None:
             return None
         message = f"{wait.reason}; nothing is sent for {wait.seconds:.0f} s"
@@ -159,9 +159,10 @@ def _http_date(value: str) -> datetime | None:
 
 
 class Urgency(IntEnum):
-    """How soon a request must leave; the lowest goes first.
+    """The urgency of a request; the lowest value goes first.
 
-    AT_ONCE: the owner, or an act on its way, waits for it. AHEAD: a turn waits for it. BACKGROUND: nobody does.
+    AT_ONCE: the owner, or an act on its way, waits for it. AHEAD: a turn waits for it. BACKGROUND: nothing waits for
+    it.
     """
 
     AT_ONCE = 0
@@ -174,7 +175,7 @@ _URGENCY: ContextVar[Urgency] = ContextVar("urgency", default=Urgency.BACKGROUND
 
 @contextmanager
 def urgency(of: Urgency) -> Iterator[None]:
-    """Give all requests inside this urgency, unless they have a higher one already."""
+    """Give all requests inside the block this urgency, unless they already have a higher one."""
     token = _URGENCY.set(min(of, _URGENCY.get()))
     try:
         yield
@@ -183,7 +184,7 @@ def urgency(of: Urgency) -> Iterator[None]:
 
 
 class Permit:
-    """Leave to send the requests of one call, or of one burst."""
+    """Permission to send the requests of one call, or of one burst."""
 
     def __init__(self, spacing: RequestSpacing, *, burst: bool, spaced: bool, sets_pace: bool) -> None:
         self._spacing = spacing
@@ -192,29 +193,28 @@ class Permit:
         self._sets_pace = sets_pace
         self._begun = False
         self.open = True
-        """Whether it is held: not before a burst goes on after a pause, nor after its end."""
+        """Whether it may be used: False while a burst is paused, and after its end."""
 
     async def wait(self) -> None:
-        """Wait until the next request may go out; within a burst only the first one waits."""
+        """Wait until the next request may leave; within a burst only the first one waits."""
         if not (self._burst and self._begun):
             await self._spacing.until_due(spaced=self._spaced)
 
     def sent(self) -> None:
-        """Note that a request goes out now."""
+        """Record that a request leaves now."""
         self._begun = True
         self._spacing.sent(sets_pace=self._sets_pace)
 
     def begin_anew(self) -> None:
-        """Let the next request wait as the first one did."""
+        """Make the next request wait as the first one did."""
         self._begun = False
 
 
 class _Turns:
-    """A lock for the most urgent of those that are due, of equals for the first.
+    """A lock that goes to the most urgent caller that is due, and among equals to the first.
 
-    After each request that is not spaced, one that is goes first if it is due and somebody waits for it: so it never
-    waits longer than the spacing and one request. `wait_s` returns the seconds until a request may leave that is
-    spaced, or is not.
+    After an unspaced request, a spaced one that is due and not in the background goes first, so it never waits longer
+    than the spacing and one request. `wait_s` returns the seconds until a request may leave, spaced (True) or not.
     """
 
     def __init__(self, wait_s: Callable[[bool], float], sleep: Callable[[float], Coroutine[Any, Any, None]]) -> None:
@@ -227,7 +227,7 @@ class _Turns:
         self._alarm: asyncio.Task[None] | None = None
 
     async def take(self, urgency: Urgency, *, spaced: bool) -> None:
-        """Wait until it is this caller's turn, and due."""
+        """Wait until this caller gets the lock and is due."""
         turn = asyncio.get_running_loop().create_future()
         self._asked += 1
         self._waiting.append((urgency, self._asked, spaced, turn))
@@ -240,7 +240,7 @@ class _Turns:
             raise
 
     def give_back(self) -> None:
-        """Hand the turn on."""
+        """Release the lock for the next caller."""
         self._is_taken = False
         self._hand_on()
 
@@ -264,7 +264,7 @@ class _Turns:
 
 
 class RequestSpacing:
-    """Hands out permits, to the most urgent first. `spacing_s` is the least time between two requests, in seconds."""
+    """Gives out permits, the most urgent first. `spacing_s` is the least time between two requests, in seconds."""
 
     def __init__(self, clock: Clock, spacing_s: float) -> None:
         self._clock = clock
@@ -278,7 +278,7 @@ class RequestSpacing:
 
     @asynccontextmanager
     async def permit(self, *, write: bool = False) -> AsyncIterator[Permit]:
-        """Yield a permit for one call; within a burst, the burst's own. A `write` goes ahead of background reads."""
+        """Yield a permit for one call; within a burst, the burst's permit. A `write` goes ahead of background reads."""
         burst = self._burst.get()
         if burst and burst.open:
             yield burst
@@ -293,9 +293,9 @@ class RequestSpacing:
 
     @asynccontextmanager
     async def burst(self, *, sets_pace: bool = True) -> AsyncIterator[None]:
-        """Keep one permit for all calls inside; the first waits as any does, the others do not.
+        """Keep one permit for all calls inside the block; the first waits as any does, the others do not.
 
-        Without `sets_pace`, the next request after the burst need not wait for it. All limits hold.
+        Without `sets_pace`, the next request after the burst does not wait for the spacing. All limits apply.
         """
         held = self._burst.get()
         if held and held.open:
@@ -313,7 +313,7 @@ class RequestSpacing:
                 self._turns.give_back()
 
     async def pause(self, seconds: float) -> None:
-        """Let time pass. A burst lets others' requests leave meanwhile, and goes on once its turn comes again."""
+        """Wait for `seconds`. A burst lets other requests leave meanwhile, and continues once it has the lock again."""
         permit, sent = self._burst.get(), self._sent
         if permit is None or not permit.open:
             await self._clock.sleep(seconds)
@@ -327,22 +327,22 @@ class RequestSpacing:
             permit.begin_anew()
 
     async def until_due(self, *, spaced: bool) -> None:
-        """Wait until the next request may leave: the spacing has passed, where it is `spaced`, and no pause holds."""
+        """Wait until the next request may leave: after the spacing if it is `spaced`, and after any `defer`."""
         if (wait := self._wait_s(spaced)) > 0:
             await self._sleep(wait)
 
     def sent(self, *, sets_pace: bool) -> None:
-        """Note that a request goes out now; with `sets_pace`, the next one waits out the spacing."""
+        """Record that a request leaves now; with `sets_pace`, the next spaced one waits for the spacing."""
         self._sent += 1
         if sets_pace:
             self._not_before = self._clock.monotonic() + self._spacing_s
 
     def defer(self, seconds: float) -> None:
-        """Let no request leave for so many seconds; those that wait leave then."""
+        """Hold back all requests for so many seconds."""
         self._deferred_until = max(self._deferred_until, self._clock.monotonic() + seconds)
 
     async def _take_burst(self) -> bool:
-        """Take the turn for a burst; return whether its first request waits for the spacing."""
+        """Take the lock for a burst; return whether its first request waits for the spacing."""
         asks = _URGENCY.get()
         spaced = asks is not Urgency.AT_ONCE
         await self._turns.take(asks, spaced=spaced)
@@ -353,21 +353,21 @@ class RequestSpacing:
         return due - max(self._clock.monotonic(), self._slept_until)
 
     async def _sleep(self, seconds: float) -> None:
-        """Sleep, and count the moment as come: the clock of a test may wake sooner than its time says."""
+        """Sleep, and treat the moment as reached even if the clock of a test shows an earlier time."""
         end = max(self._clock.monotonic(), self._slept_until) + seconds
         await self._clock.sleep(seconds)
         self._slept_until = max(self._slept_until, end)
 
 
 class RequestGate:
-    """What each request to one service passes.
+    """The checks that each request to one service passes.
 
     Args:
         clock: time for spacing and limits.
-        rules: how the service tells its budget.
+        rules: how the service reports its budget.
         spacing_s: the least number of seconds between two requests.
-        write_block_reason: asked right before each write leaves: why it must not, or "".
-        on_response: told of each request whether the service answered as one does that is well, and if not, how.
+        write_block_reason: called right before each write leaves; returns why it must not leave, or "".
+        on_response: called after each request with whether the service works, and if not, what it answered.
 
     """
 
@@ -386,19 +386,19 @@ class RequestGate:
         self._on_response = on_response
 
     def check_budget(self) -> None:
-        """Raise `Failure` when the service is to be left alone."""
+        """Raise `Failure` if the service must be left alone."""
         if refusal := self.budget.refusal():
             raise Failure(refusal)
 
     async def admit(self, permit: Permit, *, write: bool) -> None:
-        """Wait until a request may leave. Raises `Failure` for a write that must not."""
+        """Wait until a request may leave. Raises `Failure` for a write that must not leave."""
         await permit.wait()
         if write and (why := self._write_block_reason()):
             raise Failure(Err(why, kind="transient"))
         permit.sent()
 
     def report(self, status: int | None) -> None:
-        """Tell whoever listens how the service answered; None: not at all."""
+        """Pass the status of an answer to `on_response`; None: there was no answer."""
         if self._on_response:
             well = is_well(status)
             self._on_response(well, "" if well else "no answer" if status is None else f"HTTP {status}")

@@ -1,4 +1,4 @@
-"""The result of a fetch, and its text decoded as browsers do: by its mark, then the header, then its own head."""
+"""The result of a fetch, and its text, decoded as browsers do: by byte order mark, then header, then its own head."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MEANT = {
     "gbk": "gb18030",
     "big5": "big5hkscs",
 }
-"""What browsers take such a name for: a larger set that holds the named one."""
+"""The character sets that browsers use for these names: larger ones that include the named one."""
 _LABELS = {
     "x-sjis": "cp932",
     "windows-31j": "cp932",
@@ -40,17 +40,17 @@ _WIDE = ("utf-16", "utf-32")
 
 
 def decoded(body: bytes, kind: str, charset: str = "") -> str:
-    """Return `body`, of the media type `kind`, as text; bytes that mean nothing in its character set become `�`.
+    """Return `body`, of the media type `kind`, as text; bytes that are invalid in its character set become `�`.
 
-    `charset` is what its header names, "" if it names none. What no source names, or names as a set of single bytes, is
-    UTF-8 if it can be; else what is named, or Western.
+    `charset` is what its header names, "" if it names none. If no character set is named, or only one of single bytes,
+    the text is UTF-8 if that is valid; else it has the named one, or a Western one for markup.
     """
     for mark, named in _MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(named, errors="replace")
     found = _codec(charset) or _named_in_head(body, kind)
     if not found or _is_single_byte(found):
-        # NOTE(self): by chance no text in single bytes is UTF-8, so a page that is has been named wrongly.
+        # NOTE(self): single-byte text is practically never valid UTF-8, so a page that is was labelled wrongly.
         with suppress(UnicodeDecodeError):
             return body.decode()
     return body.decode(found or ("cp1252" if _is_markup(kind) else "utf-8"), errors="replace")
@@ -63,7 +63,7 @@ def _is_markup(kind: str) -> bool:
 def _named_in_head(body: bytes, kind: str) -> str:
     found = _IN_HEAD.search(_COMMENT.sub(b"", body[:_HEAD_BYTES])) if _is_markup(kind) else None
     named = _codec(found[1].decode("ascii", errors="replace")) if found else ""
-    # NOTE(self): what could be read up to here as single bytes is not written in two.
+    # NOTE(self): a head that could be read as single bytes cannot be UTF-16 or UTF-32.
     return "utf-8" if named.startswith(_WIDE) else named
 
 
@@ -73,7 +73,7 @@ def _is_single_byte(codec: str) -> bool:
 
 
 def _codec(label: str) -> str:
-    """Return the codec that a label means, "" for none that a page can be written in."""
+    """Return the codec that a label means; "" if no page can be written in it."""
     label = label.strip().lower()
     if known := _LABELS.get(label):
         return known
@@ -87,7 +87,7 @@ def _codec(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A page, a picture, a file: `url` is where it was found in the end, `kind` its media type in lower case.
+    """A page, picture or file: `url` is where redirects ended, `kind` its media type in lower case.
 
     `charset` is what its header names, "" if it names none.
     """
@@ -99,5 +99,5 @@ class Fetched:
 
     @property
     def text(self) -> str:
-        """The body as text; bytes that mean nothing in its character set become `�`."""
+        """The body as text; bytes that are invalid in its character set become `�`."""
         return decoded(self.body, self.kind, self.charset)

@@ -1,7 +1,7 @@
-"""Detects messages that only close a conversation, and finds the words of a message that carry something.
+"""Detects messages that only close a conversation, and finds the content words of a message.
 
-A text counts as a closing only where nothing is left of it beside thanks, praise, agreement or a farewell. Whatever is
-not plainly that is left to a model, which can like. Loops are ended by limits, not by these words.
+A text counts as a closing only if nothing is left beside thanks, praise, agreement or a farewell. Anything less clear
+is left to a model, which can like it. Loops are ended by limits, not by these words.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LINK = lazy_regex(r"https?://\S*[^\s?]|(?<![\w-])[\w-]{1,63}(?:\.[\w-]{1,63}){0
 _CODE = lazy_regex(r"`[^`\n]+`")
 _HANDLE = lazy_regex(r"@[A-Za-z0-9_.-]+")
 _WORD_SIGN = lazy_regex(r"[\p{L}\p{N}]")
-# NOTE(self): scripts written without spaces count two signs as one word.
+# NOTE(self): in scripts written without spaces, two characters count as one word.
 _WORD = lazy_regex(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]{2}|[\p{L}\p{M}\p{N}]+(?:'\p{L}+)?")
 _EMOJI = lazy_regex(r"\p{RI}{2}|[0-9#*]\uFE0F?\u20E3|\p{Extended_Pictographic}.*", regex.DOTALL)
 _QUESTION_MARKS = frozenset("?\uff1f\u061f\u2e2e\u2047\u2048\u2049\u203d\u2753\u2754\u055e\u1367\u037e")
@@ -74,7 +74,7 @@ _AROUND_WORDS = """
     too truly very was we well what will wow you your
 """
 _AROUND = frozenset(_AROUND_WORDS.split())
-"""What may stand around such words; whatever else does says something."""
+"""Words that may surround such phrases; any other word has content."""
 _FUNCTION_WORDS = """
     about also am an any are aren as at be been but by can could couldn did didn do does doesn doing don done for from
     get got had has hasn have haven having he her him his how if in into isn keep let ll may me might more most need no
@@ -85,56 +85,56 @@ _STOPWORDS = frozenset(_FUNCTION_WORDS.split()) | _AROUND
 
 
 def is_low_value_closing(text: str) -> bool:
-    """Whether `text` merely thanks, praises, agrees or takes leave, so that a like answers it best."""
+    """Return whether `text` only thanks, praises, agrees or says goodbye, so that a like answers it best."""
     return _polite(text) is not None
 
 
 def only_acknowledges(text: str) -> bool:
-    """Whether `text` says nothing but that, or shows only signs. A question never does."""
+    """Return whether `text` is only such a closing, or has no letters or digits. A question never is."""
     return is_low_value_closing(text) or not (asks(text) or _WORD_SIGN.search(without_handles(text)))
 
 
 def ends_talk(text: str) -> bool:
-    """Whether `text` says that the talk is over for now, and nothing else: "thanks, that is enough for today"."""
+    """Return whether `text` only says that the conversation is over for now: "thanks, that is enough for today"."""
     return bool(_polite(text))
 
 
 def asks(text: str) -> bool:
-    """Whether `text` holds a question mark of any script, links and quoted code apart."""
+    """Return whether `text` has a question mark of any script outside of links and quoted code."""
     return count_questions(text) > 0
 
 
 def count_questions(text: str) -> int:
-    """How many question marks of any script `text` holds, links and quoted code apart."""
+    """Return the number of question marks of any script in `text`, outside of links and quoted code."""
     return sum(sign in _QUESTION_MARKS for sign in _CODE.sub(" ", _LINK.sub(" ", text)))
 
 
 def is_emoji_only(text: str) -> bool:
-    """Whether a reader sees only emoji and space, at least one emoji. Digits are no emoji; keycaps and flags are."""
+    """Return whether `text` shows only emoji and space, at least one emoji. Keycaps and flags are emoji, digits not."""
     clusters = [cluster for cluster in CLUSTER.findall(text) if not cluster.isspace()]
     return bool(clusters) and all(_EMOJI.fullmatch(cluster) for cluster in clusters)
 
 
 def without_emoji(text: str) -> str:
-    """Return `text` with a space for each emoji, all parts of it, and without other characters that nobody sees."""
+    """Return `text` with a space for each whole emoji, and without other invisible characters."""
     clusters = (" " if _EMOJI.fullmatch(cluster) else cluster for cluster in CLUSTER.findall(text))
     return visible_text("".join(clusters))
 
 
 def content_words(text: str) -> list[str]:
-    """The words that carry something, lower case and in order: no function words, handles, links or polite phrases."""
+    """Return the content words, lower case and in order: no function words, handles, links or polite phrases."""
     bare = _POLITE.sub(" ", _HANDLE.sub(" ", _LINK.sub(" ", straighten(without_emoji(text)).lower())))
     stems = (word.split("'")[0] for word in _WORD.findall(bare))
     return [stem for stem in stems if len(stem) > 1 and stem not in _STOPWORDS]
 
 
 def without_handles(text: str) -> str:
-    """`text` without `@handles`, trimmed."""
+    """Return `text` without `@handles`, trimmed."""
     return _HANDLE.sub("", text).strip()
 
 
 def _polite(text: str) -> list[str] | None:
-    """The farewells in a text that is nothing but polite phrases; None where it is more than that, or has none."""
+    """Return the farewells in a text of polite phrases only; None if it has other content, or no polite phrase."""
     bare = " ".join(without_handles(straighten(without_emoji(text))).split())
     if len(bare) > _MOST_CHARS or asks(text):
         return None

@@ -1,6 +1,6 @@
 """Detects messages that only repeat earlier ones, by the stems of the words that both share. Pure.
 
-Two measures: how much of a message is new to the room at all, and how near it comes to one earlier message (order of
+Two measures: how much of a message is new to the room at all, and how similar it is to one earlier message (order of
 words and weight of words together). Words alone cannot tell an objection from a repetition, so a judge confirms what is
 found here (`modules/lives/space/classifiers.py`).
 """
@@ -47,7 +47,7 @@ _WORDS_REMEMBERED = 8192
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """Endings that a word of more than `longer_than` letters loses; of a letter then doubled, one goes as well."""
+    """Endings that a word of more than `longer_than` letters loses; with `doubles` a doubled last letter goes too."""
 
     suffixes: tuple[str, ...]
     longer_than: int
@@ -68,7 +68,7 @@ _ENDINGS = (
 
 
 def tokenize_for_comparison(text: str, names: Collection[str] = ()) -> list[str]:
-    """The words of `text` that carry something, lower case, in order; without links and without `names`."""
+    """Return the content words of `text`, lower case, in order; without links and without `names`."""
     text = unicodedata.normalize("NFKC", text).lower()
     if "/" in text or "www." in text:
         text = _LINK.sub(" ", text)
@@ -78,13 +78,13 @@ def tokenize_for_comparison(text: str, names: Collection[str] = ()) -> list[str]
 
 
 def plain_words(text: str, names: Collection[str] = ()) -> list[str]:
-    """Every word of `text`, lower case, in order; without `names` and without signs."""
+    """Return every word of `text`, lower case, in order; without `names` and without punctuation."""
     return _WORD.findall(_nameless(unicodedata.normalize("NFKC", text).lower(), names))
 
 
 @lru_cache(maxsize=_WORDS_REMEMBERED)
 def simple_stem(word: str) -> str:
-    """`word`, lower case, without its English endings; a word of less than four letters as it is."""
+    """Return `word`, lower case, without its English endings; a word of less than four letters is unchanged."""
     if len(word) < _SHORTEST_STEMMED:
         return word
     for _ in range(_ROUNDS):
@@ -96,7 +96,7 @@ def simple_stem(word: str) -> str:
 
 
 def tokenize_with_stemming(text: str, names: Collection[str] = ()) -> list[str]:
-    """The stems of what `tokenize_for_comparison` leaves, in order, repeats kept."""
+    """Return the stems of the words from `tokenize_for_comparison`, in order, repeats kept."""
     return [simple_stem(word) for word in tokenize_for_comparison(text, names)]
 
 
@@ -114,14 +114,14 @@ def _words(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=_NAMES_REMEMBERED)
 def _names(names: frozenset[str]) -> regex.Pattern[str]:
-    """Finds each of `names` as a whole word, also with `@` before it or a genitive after it."""
+    """Return a pattern of `names` as whole words, also with `@` before or a genitive after them."""
     known = sorted((unicodedata.normalize("NFKC", name) for name in names if name.strip()), key=lambda n: (-len(n), n))
     anyone = "|".join(regex.escape(name) for name in known) or r"(?!)"
     return regex.compile(rf"(?<![\w@])@?(?:{anyone})(?:['\u2019]s)?(?!\w)", regex.IGNORECASE)
 
 
 def _without_ending(word: str) -> str:
-    """The first row that fits is the one that counts. `s` stays where it belongs to the word."""
+    """Return the word without its first matching ending. `s` stays if it belongs to the word."""
     for ending in _ENDINGS:
         if len(word) <= ending.longer_than or not word.endswith(ending.suffixes):
             continue
@@ -139,7 +139,7 @@ def _undoubled(word: str) -> str:
 _BEGINNING, _MOST_ALIKE = 5, 4
 _LOOP, _LOOP_SHARE = 3, 4
 _LEAST_BYTES = 10
-"""A sentence of less is an exclamation. A sign says the more, the more bytes it takes."""
+"""A shorter sentence is an exclamation. A character says more, the more bytes it takes."""
 _ENDS = regex.compile(r"(?V1)(?<![.!?\u2026])[.!?\u2026]++(?=[\"'\u201d\u2019)\]*_]*+(?:\s|$))|[\p{STerm}--[.!?]]++|\n")
 
 
@@ -150,7 +150,7 @@ def begins_alike(text: str) -> bool:
 
 
 def is_loop(text: str) -> bool:
-    """Return whether a sentence of `text` stands there three times or more, and makes up a quarter of it."""
+    """Return whether `text` has the same sentence three times or more, and it makes up a quarter of the text."""
     said = Counter(filter(None, (" ".join(words) for words in _sentences(text))))
     room = sum(len(sentence) * count for sentence, count in said.items())
     return any(
@@ -160,7 +160,7 @@ def is_loop(text: str) -> bool:
 
 
 def _sentences(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield the words of each sentence, and of each line that is none."""
+    """Yield the words of each sentence, and of each line that is not a sentence."""
     return (tuple(plain_words(piece)) for piece in _ENDS.split(text))
 
 
@@ -179,7 +179,7 @@ _NOTHING = "none"
 
 @dataclass(frozen=True, slots=True)
 class EchoResult:
-    """Whether a message repeats one of its peers: the one named, or the nearest."""
+    """Whether a message repeats one of its peers; `matched_message` is that one, or the most similar one."""
 
     is_echo: bool
     score: float
@@ -188,14 +188,14 @@ class EchoResult:
 
 @dataclass(frozen=True, slots=True)
 class EnsembleEchoResult:
-    """What the ensemble found.
+    """The result of the ensemble.
 
     Attributes:
-        is_echo: the message says nothing new.
-        score: nearness to one message, 0 to 1; for `concept-novelty`, the share that is not new.
+        is_echo: whether the message says nothing new.
+        score: similarity to one message, 0 to 1; for `concept-novelty`, the share that is not new.
         novelty: share of its stems that no earlier message has, 0 to 1.
-        matched_message: the message it repeats, or comes nearest to.
-        strategy: what found it, with its figures, for people to read; `none` if nothing did.
+        matched_message: the message it repeats, or the most similar one.
+        strategy: the measure that found it, with its figures, for people to read; `none` if none did.
 
     """
 
@@ -207,12 +207,12 @@ class EnsembleEchoResult:
 
     @property
     def is_near(self) -> bool:
-        """Whether the words come so near to one message that a judge has to tell."""
+        """Whether the words are so similar to one message that a judge has to decide."""
         return self.score >= ECHO_JUDGE_BORDERLINE_LOW and self.novelty < ECHO_JUDGE_NOVELTY_HIGH
 
 
 def semantic_similarity(first: str, second: str) -> float:
-    """Return how much two texts share of words and their order, 0 to 1; 0 where one has fewer than three words."""
+    """Return how similar two texts are in words and their order, 0 to 1; 0 if one has fewer than three words."""
     words, others = tokenize_for_comparison(first), tokenize_for_comparison(second)
     if min(len(words), len(others)) < _FEWEST_STEMS:
         return 0.0
@@ -220,7 +220,7 @@ def semantic_similarity(first: str, second: str) -> float:
 
 
 def find_semantic_echo(message: str, peers: Sequence[str], threshold: float = SEMANTIC_ECHO_THRESHOLD) -> EchoResult:
-    """Return the first peer as similar as `threshold`, else the most similar one."""
+    """Return the first peer with a similarity of `threshold` or more, else the most similar one."""
     score, nearest = 0.0, None
     for peer in peers:
         similarity = semantic_similarity(message, peer)
@@ -232,7 +232,7 @@ def find_semantic_echo(message: str, peers: Sequence[str], threshold: float = SE
 
 
 def find_said_already(message: str, peers: Sequence[str], names: Collection[str] = ()) -> str | None:
-    """Return the newest of `peers` that is `message` word for word, whoever it speaks to; of three words or more."""
+    """Return the newest of `peers` with the same words as `message`, without `names`; it needs three words or more."""
     words = plain_words(message, names)
     if len(words) < _FEWEST_WORDS:
         return None
@@ -251,13 +251,13 @@ def find_semantic_echo_ensemble(
     """Return whether `message` has only words of the room, or nearly those of one of `peers`.
 
     Args:
-        message: the candidate; with fewer than three stems it is never an echo, with fewer than six only where its
-            words are known and come near to one peer.
+        message: the candidate; with fewer than three stems it is never an echo, with fewer than six only if its words
+            are known and similar to one peer.
         peers: messages it is compared with one by one.
-        all_peers: messages among which a stem counts as known, and which weigh the stems; usually `peers` and more.
-        pairwise_threshold: how near to one peer is an echo.
-        novelty_threshold: below which share of new stems it is one; None for 0.15, or 0.25 from 25 stems on.
-        names: who speaks in the room; names are not compared.
+        all_peers: messages whose stems count as known, and which weigh the stems; usually `peers` and more.
+        pairwise_threshold: the similarity to one peer that is an echo.
+        novelty_threshold: the share of new stems below which it is one; None for 0.15, or 0.25 from 25 stems on.
+        names: the members of the room; names are not compared.
 
     """
     known = frozenset(names)
@@ -284,9 +284,9 @@ def find_semantic_echo_ensemble(
 
 
 def lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
-    """Return how many words the longest common subsequence of both has.
+    """Return the length in words of the longest common subsequence of both.
 
-    By the bit-parallel method of Hyyrö (2004): a zero in `row` at a place of `first` is a step of the subsequence.
+    This is the bit-parallel method of Hyyrö (2004): a zero in `row` at a place of `first` is a step of the subsequence.
     """
     places: dict[str, int] = {}
     for place, word in enumerate(first):
@@ -301,7 +301,7 @@ def lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 _Read = tuple[tuple[str, ...], frozenset[str]]
-"""The stems of a message in order, and each of them once."""
+"""The stems of a message in order, and the set of them."""
 
 
 @lru_cache(maxsize=_MESSAGES_REMEMBERED)
@@ -319,7 +319,7 @@ def _squared_weights(texts: int) -> tuple[float, ...]:
 def _nearest(
     candidate: _Read, peers: dict[str, _Read], squares: dict[str, float], threshold: float
 ) -> tuple[float, str | None, str]:
-    """Return the score of the first peer as near as `threshold`, else of the nearest; that peer; the strategy."""
+    """Return score, peer and strategy of the first peer that reaches `threshold`, else of the most similar one."""
     stems, kinds = candidate
     length = sum([squares[stem] for stem in kinds])
     score, nearest = 0.0, None

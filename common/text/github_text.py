@@ -1,7 +1,7 @@
-"""Texts of GitHub: whom a comment calls, which issues it closes, and the lines of a source file. Pure.
+"""Texts of GitHub: whom a comment mentions, which issues it closes, and the lines of a source file. Pure.
 
-A comment is read as GitHub reads it, as CommonMark: what is quoted, code, a comment, or the words of a link calls
-nobody. A source file keeps its encoding, and the bytes that are not changed.
+A comment is parsed as CommonMark, as on GitHub: quotes, code, HTML comments and the text of links mention nobody. A
+source file keeps its encoding, and the bytes that are not changed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LINE_END = re.compile(r"(?:\r\n?|\n)")
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _WESTERN = ("cp1252", "latin-1")
 _OTHERS = ["gb18030", "euc_jp", "euc_kr", "big5", "cp1251", "koi8_r", "shift_jis"]
-"""Of those that fit about equally well the first is taken."""
+"""Of encodings that fit about equally well, the first is used."""
 _EQUAL_CHAOS = 0.02
 _LONG_RUN = re.compile(rb"[\x80-\xff]{4}")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
@@ -39,7 +39,7 @@ _COMPARED_CHARS = 400
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A text, the encoding of its file, and the byte order mark that stands before it (b"" without one)."""
+    """A text, the encoding of its file, and its byte order mark (b"" without one)."""
 
     text: str
     encoding: str = "utf-8"
@@ -47,7 +47,7 @@ class SourceText:
 
     @property
     def about(self) -> str:
-        """The encoding as the model is told; "" for plain UTF-8."""
+        """The encoding as shown to the model; "" for plain UTF-8."""
         named = f"{self.encoding} with a byte order mark" if self.mark else self.encoding
         return "" if named == "utf-8" else named
 
@@ -57,16 +57,16 @@ class SourceText:
         return 2 * self.text.count("\r\n") > self.text.count("\n")
 
     def encoded(self, text: str) -> bytes:
-        """Return a text as bytes of this file. Raises `UnicodeEncodeError` for a character that it cannot hold."""
+        """Return a text as bytes of this file. Raises `UnicodeEncodeError` for a character that its encoding lacks."""
         return self.mark + text.encode(self.encoding)
 
     def with_line_ends(self, text: str) -> str:
-        """Return a text with the line ends of this file: the model is not shown that they are CR LF."""
+        """Return a text with the line ends of this file, because the model does not see whether they are CR LF."""
         return "\r\n".join(LINE_END.split(text)) if self.is_crlf else text
 
 
 def read_source(data: bytes) -> SourceText | None:
-    """Return the text of a file, or None if it holds none. Encoding it again gives the same bytes."""
+    """Return the text of a file, or None if it is not text. Encoding it again gives the same bytes."""
     mark, encoding = next(((mark, name) for mark, name in _BOMS if data.startswith(mark)), (b"", "utf-8"))
     if (found := _decoded(data, encoding, mark)) is not None:
         return found
@@ -85,17 +85,17 @@ def lines_of(text: str) -> list[str]:
 
 
 def numbered(lines: Sequence[str], first: int) -> str:
-    """Return lines behind their numbers, `first` being that of the first."""
+    """Return lines prefixed with their numbers, starting at `first`."""
     return "\n".join(f"{number}\t{line}" for number, line in enumerate(lines, first))
 
 
 def line_at(text: str, position: int) -> int:
-    """Return the number of the line that a position is in."""
+    """Return the number of the line of a position."""
     return text.count("\n", 0, position) + 1
 
 
 def nearest(text: str, wanted: str) -> str:
-    """Return the numbered lines that are most like the beginning of `wanted`; "" if nothing is like it."""
+    """Return the numbered lines that are most similar to the beginning of `wanted`; "" if nothing is similar."""
     sought = [line.strip() for line in lines_of("\n".join(LINE_END.split(wanted.strip("\r\n"))))][:_MOST_COMPARED_LINES]
     lines = lines_of(text)
     bare = [line.strip() for line in lines]
@@ -109,7 +109,7 @@ def nearest(text: str, wanted: str) -> str:
 
 
 def _likely(data: bytes) -> list[str]:
-    """The encodings that fit bytes best, the likeliest first."""
+    """Return the encodings that fit the bytes best, the likeliest first."""
     from charset_normalizer import from_bytes  # noqa: PLC0415 - its tables take 2 MiB, and most files are UTF-8
 
     chaos = {one.encoding: one.chaos for one in from_bytes(data, cp_isolation=_OTHERS)}
@@ -126,7 +126,7 @@ def _decoded(data: bytes, encoding: str, mark: bytes) -> SourceText | None:
 
 
 _UNSEEN = "\u200b"
-# NOTE(self): the rule of GitHub's html-pipeline: no word before it, and neither a team nor a name with a dot behind it.
+# NOTE(self): the rule of GitHub's html-pipeline: no word before it, and neither a team nor a dotted name after it.
 _MENTION = re.compile(
     r"(?<![\w@])@([a-z0-9](?:[a-z0-9]|-(?=[a-z0-9])){0,38})(?![\w/-])(?=\.*(?:[^\w.]|$))", re.ASCII | re.IGNORECASE
 )
@@ -135,7 +135,7 @@ _HTML = re.compile(r"<!--.*?(?:-->|\Z)|<(/?)(pre|code|a|blockquote)\b[^<>]*>", r
 _ROOM_FOR_THE_REST = 3_000
 _CUT = "\n\n[…]"
 _URL = re.compile(r"(?:https?://|www\.)[^\s<>/]{1,255}/[^\s<>]{1,2000}", re.IGNORECASE)
-# NOTE(self): HTML reads the numbers without a semicolon too. Behind an invisible sign it was done before.
+# NOTE(self): HTML reads the numbers without a semicolon too. An invisible character marks an @ that is already done.
 _AT = re.compile("(?:@|&(?:#0*64(?![0-9]);?+|#x0*40(?![0-9a-f]);?+|commat;))(?!\u200b)", re.IGNORECASE)
 _CLOSING = re.compile(
     r"\b(clos(?:e[sd]?)|fix(?:e[sd])?|resolve[sd]?)(?=[^\w#\u200b]{0,12}"
@@ -146,13 +146,13 @@ _OWN_MARK = re.compile(r"(?<!\s)\s*+<!-- soul:[a-z]{1,20}=\w{0,64} -->")
 
 
 def without_own_marks(text: str) -> str:
-    """Return `text` without the marks by which SOULs know their own work; what anybody else hid in it stays."""
+    """Return `text` without the marks by which SOULs recognise their own work; other hidden text stays."""
     return _OWN_MARK.sub("", text)
 
 
 @lru_cache(maxsize=512)
 def mentioned_logins(text: str) -> frozenset[str]:
-    """Return the accounts that a text calls by `@login`, in lower case."""
+    """Return the accounts that a text mentions as `@login`, in lower case."""
     if "@" not in text and "&" not in text:
         return frozenset()
     said = (_ADDRESS.sub(" ", part) for part in own_words(text))
@@ -165,7 +165,7 @@ def without_closing_words(text: str) -> str:
 
 
 def comment_body(text: str) -> str:
-    """Return words for GitHub: calling nobody, and short enough that what belongs behind them still fits."""
+    """Return a text for GitHub that mentions nobody and is short enough for what has to follow it."""
     body = without_mentions(text.strip())
     room = GITHUB_BODY_MAX_CHARS - _ROOM_FOR_THE_REST
     cut = _CUT if len(body) > room else ""
@@ -173,9 +173,9 @@ def comment_body(text: str) -> str:
 
 
 def without_mentions(text: str) -> str:
-    """Return a text that reads the same and notifies nobody on GitHub; done twice it is as done once.
+    """Return a text that reads the same and notifies nobody on GitHub. Idempotent.
 
-    An invisible character follows each `@`, also in code: what GitHub takes for code depends on all of Markdown and
+    An invisible character follows each `@`, also in code: what GitHub treats as code depends on all of Markdown and
     HTML. In the path of a URL `@` is written `%40`, so that the link still works.
     """
     linked = _URL.sub(lambda url: url[0].replace("@", "%40"), text)
@@ -183,7 +183,7 @@ def without_mentions(text: str) -> str:
 
 
 def own_words(text: str) -> Iterator[str]:
-    """Return the parts of a text in which whoever wrote it speaks: no quote, no code, no link or comment in HTML."""
+    """Yield the parts of a text that are the author's own words: no quote, no code, no link or comment in HTML."""
     outside = _Outside()
     quotes = 0
     for token in _parser().parse(text[:GITHUB_BODY_MAX_CHARS]):
@@ -198,13 +198,13 @@ def own_words(text: str) -> Iterator[str]:
 
 
 class _Outside:
-    """Goes through the HTML of a text in order, and knows what is still open: `<blockquote>` may span many blocks."""
+    """Reads the HTML of a text in order, and tracks the open tags: `<blockquote>` may span many blocks."""
 
     def __init__(self) -> None:
         self._open: dict[str, int] = {}
 
     def of(self, html: str) -> str:
-        """Return what of the next piece stands in no code, link or quote."""
+        """Return the part of the next piece that is not in code, a link or a quote."""
         parts: list[str] = []
         begin = 0
         for found in _HTML.finditer(html):
@@ -218,12 +218,12 @@ class _Outside:
 
     @property
     def is_inside(self) -> bool:
-        """Whether what follows is not said by whoever wrote the text."""
+        """Whether what follows is not the author's own words."""
         return any(self._open.values())
 
 
 def _words(children: Iterable[Token], outside: _Outside) -> Iterator[str]:
-    """The text of a line without code, HTML and the addresses in it."""
+    """Yield the text of a line without code, HTML and the URLs in it."""
     for child in children:
         if child.type == "html_inline":
             outside.of(child.content)
@@ -235,5 +235,5 @@ def _words(children: Iterable[Token], outside: _Outside) -> Iterator[str]:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt  # noqa: PLC0415 - takes time to load, and most commands need none of it
 
-    # NOTE(self): links are told by their shape: of brackets that nothing closes the library takes quadratic time.
+    # NOTE(self): links are found by pattern: the library takes quadratic time for unclosed brackets.
     return MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable(["link", "image"])

@@ -8,16 +8,16 @@ from common.constants import PORTABLE_MAX_GRAPHEMES
 
 _SENTENCE_END = regex.compile(r"[.!?\u2026][\"'\u201d\u2019)]*(?=\s|$)")
 CLUSTER = regex.compile(r"\p{RI}{2}[\p{GCB=Extend}\p{GCB=SpacingMark}\u200d]*+|\X")
-"""One character as readers see it. Flags are named first: at each, `\\X` alone looks back to the first of their row."""
+"""One character as readers see it. Flags come first: at each, `\\X` alone would look back to the start of their row."""
 
 
 def grapheme_len(text: str) -> int:
-    """How many characters a reader sees."""
+    """Return how many characters a reader sees."""
     return sum(1 for _ in CLUSTER.finditer(text))
 
 
 def truncate_graphemes(text: str, max_graphemes: int = PORTABLE_MAX_GRAPHEMES) -> str:
-    """The longest prefix of at most `max_graphemes`, never splitting a cluster."""
+    """Return the longest prefix of at most `max_graphemes`, without splitting a cluster."""
     if max_graphemes <= 0:
         return ""
     for count, match in enumerate(CLUSTER.finditer(text), start=1):
@@ -27,9 +27,9 @@ def truncate_graphemes(text: str, max_graphemes: int = PORTABLE_MAX_GRAPHEMES) -
 
 
 def shortened(text: str, most: int) -> str:
-    """Return `text` on one line and in at most `most` characters; where words are left out it ends in `…`.
+    """Return `text` on one line of at most `most` characters; if it is cut it ends in `…`.
 
-    It is cut between words, and inside a word only where no space is near, as in Japanese; a link is left out whole.
+    It is cut between words, and inside a word only if no space is near, as in Japanese; a link is left out as a whole.
     """
     line = " ".join(text.split())
     if grapheme_len(line) <= most:
@@ -42,14 +42,14 @@ def shortened(text: str, most: int) -> str:
 
 
 def leading_sentences(text: str, max_graphemes: int = PORTABLE_MAX_GRAPHEMES) -> str:
-    """As many whole sentences from the start of `text` as fit; "" when not even the first does."""
+    """Return as many whole sentences from the start of `text` as fit; "" if not even the first fits."""
     fitting = truncate_graphemes(text, max_graphemes)
     ends = [match.end() for match in _SENTENCE_END.finditer(text) if match.end() <= len(fitting)]
     return fitting[: ends[-1]].strip() if ends else ""
 
 
 def fit_post_text(text: str, url: str | None = None, max_graphemes: int = PORTABLE_MAX_GRAPHEMES) -> str:
-    """Prose and an optional link that together fit a post; prose gives way with `…`, the link never.
+    """Return prose and an optional link that together fit a post; the prose is cut with `…`, the link never.
 
     Raises:
         ValueError: the link alone does not fit.

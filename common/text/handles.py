@@ -1,4 +1,4 @@
-"""The accounts that a text names, by DID or by handle, and handles in the place of DIDs. Pure."""
+"""The accounts that a text names, by DID or by handle, and handles in place of DIDs. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from common.text.patterns import lazy_regex
 
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ーｰ\u30fb\p{Bopomofo}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-"""Scripts written without spaces, and Korean, which joins particles to a word: a name may stand in them."""
+"""Scripts written without spaces, and Korean, which joins particles to a word: a name may directly touch them."""
 
-# NOTE(self): a DID inside an at:// address or a link stays: there it is part of what leads to the post.
+# NOTE(self): a DID inside an at:// uri or a link stays: there it is part of the post's address.
 _DID = re.compile(r"(?<![\w/:.-])did:[a-z]+:[A-Za-z0-9._:%-]*[A-Za-z0-9_-](?!/)")
 _LETTER = rf"[^\W_{UNSPACED}]"
 _NAME = r"((?>(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?))"
-# NOTE(self): the host of an address or of a mail address is no account; neither is a path. Markdown may stand beside.
+# NOTE(self): the host of a URL or an e-mail address is not an account; neither is a path. Markdown may be next to it.
 HANDLE_BEFORE = rf"(?<!{_LETTER}_{{0,2}})(?<![@/:.%&=?#~+-])"
 HANDLE_BEHIND = rf"(?!_{{0,2}}{_LETTER}|\.\w)"
 _MARKED = lazy_regex(rf"(?:{HANDLE_BEFORE}@|/profile/){_NAME}{HANDLE_BEHIND}(?!@)")
@@ -22,7 +22,7 @@ _GIVEN = lazy_regex(rf"(?:{HANDLE_BEFORE}@?|(?<=/profile/)){_NAME}{HANDLE_BEHIND
 
 
 def named_dids(text: str) -> tuple[str, ...]:
-    """Return each DID that `text` names outside of addresses, once."""
+    """Return each DID that `text` names outside of URLs, once."""
     return tuple(dict.fromkeys(_DID.findall(text)))
 
 
@@ -35,7 +35,7 @@ def named_handles(text: str) -> tuple[str, ...]:
 
 
 def given_handles(text: str) -> tuple[str, ...]:
-    """Return each handle, in lower case and once, that a line gives as an account, also without an @."""
+    """Return each handle, in lower case and once, that a line names as an account, also without an @."""
     return tuple(dict.fromkeys(handle.lower() for handle in _GIVEN.findall(text)))
 
 

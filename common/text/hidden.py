@@ -1,7 +1,7 @@
-"""Characters in a text that nobody sees, or that look like other ones, told by name. Pure.
+"""Finds and names characters in a text that are invisible, or that look like other ones. Pure.
 
-A reader of code takes such a text for another one than the machine does. What people write with is left alone: emoji of
-several parts, flags, right-to-left scripts, and the joiners that some scripts are spelled with.
+A reader of code sees such a text differently from the machine. Ordinary writing is left alone: emoji of several parts,
+flags, right-to-left scripts, and the joiners that some scripts need.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ALPHABETS = (
 )
 _LETTERS = {strange: usual for alphabet in _ALPHABETS for strange, usual in zip(*alphabet, strict=True)}
 _ENCLOSED = {chr(first + place): chr(0x61 + place) for first in (0x1F150, 0x1F170, 0x1F1E6) for place in range(26)}
-"""Letters in dark circles, in dark squares, and of flags: to Unicode they are signs."""
+"""Letters in dark circles, in dark squares, and of flags: Unicode classifies them as symbols."""
 _MERGED = {"0": "o", "1": "l", "i": "l"}
 _SIGNS = {
     **dict.fromkeys("\u2039\u2329\u27e8\u3008\u276c\u276e\u2770\u29fc\u02c2\u1438\u00ab\u300a\u27ea\u227a", "<"),
@@ -51,7 +51,7 @@ _BESIDE_LATIN = regex.compile(
 
 
 class _Skeleton(dict[int, str | None]):
-    """A table for `str.translate`, filled as characters are met; None takes one out."""
+    """A table for `str.translate`, filled as characters occur; None removes one."""
 
     def __missing__(self, code: int) -> str | None:
         self[code] = bare = "".join(map(_bare, unicodedata.normalize("NFKD", chr(code)))) or None
@@ -59,7 +59,7 @@ class _Skeleton(dict[int, str | None]):
 
 
 class _Shape(dict[int, str]):
-    """The same, with signs kept, and always one character for one."""
+    """A table like `_Skeleton` that keeps punctuation and maps each character to exactly one."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -73,40 +73,40 @@ _SKELETON, _SHAPE = _Skeleton(), _Shape()
 
 
 def skeleton(text: str) -> str:
-    """Only the letters and digits of `text`, without case, accents, look-alikes and all that can stand between them.
+    """Return only the letters and digits of `text`, without case, accents, look-alikes and what can come between them.
 
-    `0`, `o`, and `1`, `l`, `i`, count as the same. Two texts of one skeleton say the same to a careless eye.
+    `0`, `o`, and `1`, `l`, `i`, count as the same. Two texts with the same skeleton look the same to a careless reader.
     """
     return text.translate(_SKELETON)
 
 
 def appearance(name: str) -> str:
-    """What a reader takes a name for; of a name without letters, all that can be seen."""
+    """Return what a name looks like to a reader; for a name without letters, all that is visible."""
     plain = unicodedata.normalize("NFKC", seen(name)).casefold()
     return skeleton(name) or "".join(sign for sign in plain if unicodedata.category(sign)[0] not in "CZ")
 
 
 def shape(text: str) -> str:
-    """`text` in plain lower-case characters where they look alike, one for one, so that places correspond."""
+    """Return `text` with look-alikes in plain lower case, one for one, so that positions correspond."""
     return text.translate(_SHAPE)
 
 
 def seen(text: str) -> str:
-    """Return `text` without invisible characters, by Unicode's list: joiners, fillers of Hangul, variants."""
+    """Return `text` without characters that Unicode lists as invisible: joiners, Hangul fillers, variant selectors."""
     return _IGNORABLE.sub("", text)
 
 
 def mixes_scripts(text: str) -> bool:
-    """Whether a word of `text` has Latin letters beside letters or digits of a script that is not written with them.
+    """Return whether a word of `text` mixes Latin letters with a script that is not written together with them.
 
-    Latin stands beside the scripts of Chinese, Japanese and Korean; beside Cyrillic, Greek and all others it tricks.
+    Latin may mix with Chinese, Japanese and Korean scripts; mixed with Cyrillic, Greek and all others it deceives.
     """
     words = _WORD.findall(unicodedata.normalize("NFKC", seen(text)))
     return any(_LATIN.search(word) and not _BESIDE_LATIN.fullmatch(word) for word in words)
 
 
 def imitating(word: str) -> str:
-    """Return the letters of another script in a word with Latin letters that look like Latin ones; "" if none does."""
+    """Return the letters of other scripts that look like Latin ones in a word with Latin letters; "" if none do."""
     if word.isascii() or not _LATIN.search(word):
         return ""
     return "".join(one for one in word if shape(one).isascii() and not _BESIDE_LATIN.fullmatch(one))
@@ -146,7 +146,7 @@ HIDDEN = regex.compile(
     """,
     regex.VERBOSE | regex.VERSION1,
 )
-"""All that is hidden; the group `seen` matches what belongs to the character before it and is left."""
+"""Everything hidden; the group `seen` matches what belongs to the character before it and stays."""
 
 _UNSEEN = regex.compile(r"[\p{Default_Ignorable_Code_Point}\p{Cf}]")
 _RIGHT_TO_LEFT = regex.compile(r"[\p{bc=R}\p{bc=AL}--\p{Cf}]", regex.VERSION1)
@@ -165,7 +165,7 @@ _PROSE = frozenset(
 
 
 def is_prose(path: str) -> bool:
-    """Return whether a file holds natural language by its name, where invisible characters may have a use."""
+    """Return whether a file's name says that it holds natural language, where invisible characters may have a use."""
     return PurePosixPath(path.lower()).suffix in _PROSE
 
 
@@ -179,7 +179,7 @@ def with_names(text: str) -> str:
 
 
 def visible_text(text: str) -> str:
-    """Return `text` without the characters that a reader does not see, and without space around it."""
+    """Return `text` without invisible characters and surrounding space."""
     return _UNSEEN.sub("", text).strip()
 
 
@@ -189,13 +189,13 @@ def names_of(characters: str) -> str:
 
 
 def invisible_in(line: str) -> str:
-    """Return the invisible characters of one line, each as often as it stands there; control characters are none."""
+    """Return the invisible characters of one line, repeats included; control characters do not count."""
     found = "".join(one[0] for one in HIDDEN.finditer(line) if not one["seen"] and _UNSEEN.fullmatch(one[0]))
     return "".join(one for one in found if not (one in _DIRECTION_MARKS and _RIGHT_TO_LEFT.search(line)))
 
 
 def added_invisible(patch: str) -> str:
-    """Return the invisible characters that the hunks of one file's patch add, beyond those that they take away.
+    """Return the invisible characters that the hunks of one file's patch add, beyond those that they remove.
 
     A byte order mark at the beginning of the file is not counted, nor are direction marks beside right-to-left letters.
     """
@@ -206,13 +206,13 @@ def added_invisible(patch: str) -> str:
 
 
 def added_imitations(patch: str) -> str:
-    """Return the letters in the added lines of a patch that look like Latin ones in a Latin word and are none."""
+    """Return the letters in the added lines of a patch that look like Latin ones in a Latin word but are not."""
     lines = (line for sign, _, line in _lines(patch) if sign == "+")
     return "".join(imitating(word) for line in lines for word in _TOKEN.findall(line))
 
 
 def _lines(patch: str) -> Iterator[tuple[str, int, str]]:
-    """The lines that the hunks of a patch add or take away: `+` or `-`, the number (of a new line), and the text."""
+    """Yield the lines that the hunks of a patch add or remove: `+` or `-`, the number in the new file, and the text."""
     number = 0
     for line in patch.split("\n"):
         if head := _HUNK.match(line):

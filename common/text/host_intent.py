@@ -1,7 +1,7 @@
-"""What the host of a room wants with a message, as far as its form shows: an act, word of an act, or talk.
+"""Classifies what the host of a room wants with a message, as far as its form shows: an act, a follow-up, a discussion.
 
-Polite requests come as questions, and questions about work look like requests; so explicit requests are looked for
-first, then questions about work, then talk. What no form shows is left to somebody who understands it. Pure.
+Polite requests have the form of questions, and questions about work look like requests; so explicit requests are tried
+first, then questions about work, then discussion. What no form shows is left to a model. Pure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAKING = re.compile(rf"(?:{rules.MAKING})", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class IntentResult:
-    """What a message wants; `ambiguous`: its form does not show it, and `discussion` is only the safe guess."""
+    """The intent of a message; `ambiguous`: its form does not show it, and `discussion` is only the safe guess."""
 
     intent: HostIntent
     confidence: Confidence
@@ -36,7 +36,7 @@ _AMBIGUOUS = IntentResult("discussion", "ambiguous")
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A request that was found: its verb, and what is asked for."""
+    """A request that was found: its verb, and its object."""
 
     verb: str
     rest: str
@@ -52,11 +52,11 @@ class _Request:
 
 
 def classify_host_intent_structural(message: str, *, request_open: bool = False) -> IntentResult:
-    """What the form of `message` shows.
+    """Return what the form of `message` shows.
 
     Args:
-        message: the host's words.
-        request_open: something the host asked for is still to be done; "give me the …" then asks after it.
+        message: the host's text.
+        request_open: whether a host request is still open; "give me the …" is then a follow-up.
 
     """
     text = _bare(" ".join(normalize_quotes(message[:_READ_CHARS]).split()))
@@ -80,13 +80,13 @@ def classify_host_intent_structural(message: str, *, request_open: bool = False)
 
 
 def requests(text: str) -> bool:
-    """Whether the form of `text` asks its reader for something without a question: to do it, or to tell it."""
+    """Return whether the form of `text` asks its reader to do or tell something, without being a question."""
     plain = _bare(" ".join(normalize_quotes(text[:_READ_CHARS]).split()))
     return _request(plain) is not None or any(rules.TELLING.match(_bare(one)) for one in _SENTENCE.split(plain))
 
 
 def _bare(text: str) -> str:
-    """Return `text` without the greeting or name at its beginning; the whole text if nothing else is in it."""
+    """Return `text` without the greeting or name at its beginning; the whole text if there is nothing else."""
     bare = text
     for _ in range(_MOST_GREETINGS):
         greeted = rules.GREETING.match(bare)
@@ -104,7 +104,7 @@ def _bare(text: str) -> str:
 
 
 def _request(text: str) -> _Request | None:
-    """The explicit request in `text`: at its beginning, at that of a later sentence if it is one beyond doubt."""
+    """Return the explicit request in `text`: at its beginning, or at that of a later sentence if it is unmistakable."""
     found = _asked(text) or _found(rules.NEEDED.search(text))
     if found or rules.SURE_OF_US.match(text):
         return found
@@ -132,7 +132,7 @@ def _asked(text: str) -> _Request | None:
 
 
 def _perhaps_asked(sentence: str) -> bool:
-    """Whether somebody seems to be addressed and work is named after that; an opinion that is asked for is no work."""
+    """Return whether somebody seems to be addressed and work is named after that; asking for an opinion is not work."""
     start = rules.PERHAPS_ASKED.search(sentence)
     work = rules.PERHAPS_WORK.search(sentence, start.end()) if start else None
     found = _found(work)
@@ -140,7 +140,7 @@ def _perhaps_asked(sentence: str) -> bool:
 
 
 def _found(match: re.Match[str] | None, *, bare: bool = False) -> _Request | None:
-    """The request of which a rule found the verb. Only a `bare` first word may be a noun instead."""
+    """Return the request whose verb a rule found. Only a `bare` first word may be a noun instead."""
     if match is None:
         return None
     words = match.string[match.start("verb") :]

@@ -1,4 +1,4 @@
-"""The words of a page, without its markup. Pure, in time linear to the page."""
+"""The text of a page, without its markup. Pure, in time linear to the page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LINE_BREAKS = re.compile(r"\n{3,}")
 
 
 def text_of_page(page: str) -> str:
-    """Return what a reader of the page would read, a line for each block; scripts, styles and the head are left out."""
+    """Return what a reader of the page sees, a line for each block; without scripts, styles and the head."""
     reader = _TextReader()
     reader.feed(page[:PAGE_MAX_CHARS])
     lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
@@ -21,14 +21,14 @@ def text_of_page(page: str) -> str:
 
 
 class PageReader(HTMLParser):
-    """Reads a page in whatever markup: none makes it fail."""
+    """Parses a page with any markup, without failing."""
 
-    # NOTE(self): `close` is never called: what stands unfinished at the end would be tried in quadratic time.
+    # NOTE(self): `close` is never called: it would parse unfinished markup at the end in quadratic time.
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:  # noqa: FBT001, FBT002 - as it is called
-        """Pass over `<![…>` as browsers do; by itself the parser raises where it does not know the word in it."""
+        """Skip `<![…>` as browsers do; the base class raises if it does not know the keyword in it."""
         return self.parse_bogus_comment(i)
 
 

@@ -1,7 +1,7 @@
-"""Posts that give a model orders: to put its instructions aside, or to hand out what it keeps to itself. Pure.
+"""Detects posts that give a model orders: to ignore its instructions, or to reveal what it must keep secret. Pure.
 
-A floor, not a wall: what stops a post like these from doing harm is provenance, which does not depend on words. Here is
-only decided who gets neither an answer nor a like. Talk about such posts is none.
+This is a first filter only: what keeps such a post from doing harm is provenance, which does not depend on words. It
+only decides who gets neither an answer nor a like. Talk about such posts does not count.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ def gives_orders(text: str) -> bool:
 
 
 def asks_for_secrets(text: str) -> bool:
-    """Whether `text` wants to be told passwords, keys or the instructions themselves."""
+    """Return whether `text` asks for passwords, keys or the instructions themselves."""
     return _SECRETS.search(_plain(text)) is not None
 
 
 def _plain(text: str) -> str:
-    """Lower case, one blank between words, without what hides, what looks alike, accents and handles."""
+    """Return the text in lower case, with single blanks, without hidden characters, look-alikes, accents, handles."""
     shown = _HIDDEN.sub("", unicodedata.normalize("NFKC", text[:_MOST_CHARS]))
     bare = "".join(char for char in unicodedata.normalize("NFKD", shape(shown)) if not unicodedata.combining(char))
-    return _HANDLE.sub("", _BLANKS.sub(" ", bare.replace("’", "'"))).strip()  # noqa: RUF001 - the sign meant
+    return _HANDLE.sub("", _BLANKS.sub(" ", bare.replace("’", "'"))).strip()  # noqa: RUF001 - this character is meant

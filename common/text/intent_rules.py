@@ -1,7 +1,7 @@
-"""The phrases by which a host's message shows what it wants: to have something done, to hear of it, or to talk.
+"""The phrases that show what a host's message wants: an act, a report on one, or a conversation.
 
-Only tables; `common/text/host_intent.py` says in which order they count. All are made for text on one line, with plain
-quotation marks, and ignore case.
+Only tables; `common/text/host_intent.py` applies them in order. All are for text on one line, with plain quotation
+marks, and ignore case.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COMMENTING = (
     r"comment(?= (?:on|under|in|below) (?:(?:the|this|that|our|my|a) )?"
     r"(?:issue|ticket|pr|pull request|thread|\#\d|https?://|github\.com/))"
 )
-"""To comment is work only where it is said on what: "comment on the weather" asks for an opinion."""
+"""To comment is work only if the object is named: "comment on the weather" asks for an opinion."""
 VERBS = f"{MAKING}|{GIVING}|{LOOKING}|{COMMENTING}"
 VERBS_PLUS = f"{VERBS}|address|go ahead|take care|get on"
 
@@ -46,7 +46,7 @@ def _rule(pattern: str) -> re.Pattern[str]:
 
 
 def _phrase(text: str) -> str:
-    """Plain words for a verbose pattern."""
+    """Return plain words escaped for a verbose pattern."""
     return text.replace(" ", r"\ ")
 
 
@@ -101,7 +101,7 @@ PERHAPS_ASKED = _rule(
       | \bdo(?:es)?\ {_any(_SOMEBODY)}\ {_any("have (?:the |a )?(?:time|moment|minute|chance)|want")}\ to\b
       | \b(?:please|kindly|pls)\b"""
 )
-"""Where a request may begin whose form is not one of the sure ones; it is one only if a verb of work follows."""
+"""Where a request without one of the sure forms may begin; it is one only if a verb of work follows."""
 PERHAPS_WORK = _rule(
     rf"""\b(?P<verb>(?:re-?)?{_any(VERBS_PLUS)}
       | {_any("announce|assign|bump|change|clean up|commit|debug|document|edit|label|log|move|prepare|publish")}
@@ -110,7 +110,7 @@ PERHAPS_WORK = _rule(
       | (?:re-?)?{_any("delet|clos|merg|push|implement|configur|install|runn|launch|check|review|test|resolv")}ing
     )\b"""
 )
-"""Work in a sentence that may be a request; wider than the verbs that make a request sure."""
+"""Work in a sentence that may be a request; has more verbs than those of sure requests."""
 NEEDED = _rule(
     rf"""\b{_any("I need|I want|I'd like|I would like|I require")}\ {_any(_SOMEBODY)}\ to\ {_phrase(_SOFTLY)}
     (?P<verb>{_any(VERBS)})\b"""
@@ -119,14 +119,14 @@ NEEDED = _rule(
 URGED = _rule(rf"""{_any("please|kindly|go ahead and|go ahead|just|let's|okay,|okay")}\ (?P<verb>{_any(VERBS)})\b""")
 """A2: an imperative with a word before it."""
 IMPERATIVE = _rule(rf"(?P<verb>{_any(VERBS_PLUS)})\b")
-"""A1."""
+"""A1: a bare imperative."""
 TELLING = _rule(
     r"""(?:please\ |kindly\ |just\ |do\ )?
     (?: tell\ (?!(?:me|us)\ about\ it\W*$)(?:me|us)\b | do\ tell\b
       | (?:explain|describe|elaborate|define|compare)\b(?!\s*:) | (?:say|tell)\ more\b | go\ on(?=\W*$)
       | name\ (?:one|two|three|some|an?|your)\b | (?:pick|choose)\ (?:one|between|an?|your)\b )"""
 )
-"""To be told something: an imperative that asks for words, not for work."""
+"""A request for information: an imperative that asks for an answer, not for work."""
 SURE_OF_US = _rule(r"let's\ make\ sure\b")
 _FINITE = (
     "is|are|was|were|has|have|looks?|seems?|failed|fails?|passed|passes|broke|breaks|went|ran|came|comes?|takes?|took"
@@ -137,9 +137,9 @@ NOUN_INSTEAD = _rule(
        | open\s+{_any("questions?|source|minded|to")}\b | post[\s-]+mortem\b | merge\s+conflicts?\b
        | {_any("test|build|run|review|deploy")}\s+(?:results?|failures?)\b | test\s+coverage\b | build\s+coverage\W*$"""
 )
-"""A bare first word that is no verb: "Build failed again", "Open question: …".."""
+"""A bare first word that is not a verb: "Build failed again", "Open question: …"."""
 NO_WORK = _rule(r"make\s+sense\b")
-"""What is no work in any form: "Can you make sense of this?"."""
+"""What is not work in any form: "Can you make sense of this?"."""
 BY_ITSELF = _rule(r"(?:just|okay)\b")
 """Words before a verb that leave open whether it is one: "Just build failures again"."""
 MAKING_GERUND = _rule(
@@ -148,7 +148,7 @@ MAKING_GERUND = _rule(
 )
 
 VOICING = _rule(rf"(?:{GIVING}|post|write|submit|make|start)$")
-"""Verbs by which an opinion can be asked for."""
+"""Verbs that can ask for an opinion."""
 OPINION = _rule(
     rf"""\s*(?:(?:off\ )?with\ )?(?:(?:with\ )?(?:me|us|everyone|the\ (?:room|group|team))\s+)?
     (?: (?:(?:your|some|any|a|an|the|more|few|their|our)\s+)*{_MORE_WORDS}
@@ -158,12 +158,12 @@ OPINION = _rule(
         \ (?:thinks?|feel|make\ of)
     )\b (?!\s+{_any(_THINGS)}\b)"""
 )
-"""After the verb of a request: what is asked for is an opinion."""
+"""What follows the verb of a request for an opinion."""
 WRITTEN_DOWN = _rule(
     r"\b(?:in|as|into)\ (?:an?|the|this|that)\ (?:new\ )?"
     r"(?:issue|ticket|pr|pull\ request|plan|doc|document|file|readme|wiki|comment|draft)\b"
 )
-"""… but it is to be put into something that stays."""
+"""The opinion has to be written into something permanent, so it is work."""
 
 _DONE = _any(
     "give|create|open|make|post|send|share|provide|do|fix|handle|finish|complete|build|write|draft|submit|deploy|push"
@@ -201,7 +201,7 @@ FOLLOW_UPS = tuple(
     )
 )
 FOLLOW_UPS_OF_OPEN_REQUEST = tuple(_rule(pattern) for pattern in (r"\bgive\ me\ the\b", r"\bprovide\b"))
-"""Follow-ups only while something is still to be done."""
+"""Follow-ups only while a request is open."""
 
 LINK = lazy(r"https?://\S*[^\s?!.,;:)]", re.IGNORECASE)
 
@@ -232,7 +232,7 @@ QUESTIONS = tuple(
         rf"\b{_any(_IDIOMS)}\b",
     )
 )
-"""Discussion where there is a question mark, too: D1, D4 to D7."""
+"""Discussion if there is also a question mark: D1, D4 to D7."""
 TALK = tuple(
     _rule(pattern)
     for pattern in (
@@ -241,9 +241,9 @@ TALK = tuple(
         rf"^{_any(_OPENERS)}\b",
     )
 )
-"""Discussion as it stands: D2, D3, D8."""
+"""Discussion in any case: D2, D3, D8."""
 
 
 def holds(rules: Iterable[re.Pattern[str]], text: str) -> bool:
-    """Whether any of `rules` is found in `text`."""
+    """Return whether any of `rules` is found in `text`."""
     return any(rule.search(text) for rule in rules)

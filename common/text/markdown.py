@@ -1,7 +1,7 @@
-"""Reads the blocks of a Markdown page that decide where it can be cut: ATX headings and fenced code blocks.
+"""Parses the blocks of a Markdown page that decide where it can be cut: ATX headings and fenced code blocks.
 
-Lines count as in CommonMark, with one exception: a fence that nothing closes opens no block, so that a page that was
-cut short loses none of its headings. No text makes it fail, and the cost grows with the length of the text.
+Lines count as in CommonMark, with one exception: an unclosed fence opens no block, so that a page that was cut short
+loses none of its headings. No text makes it fail, and the cost is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BLANK_OR_RULE = re.compile(r"[ ]{0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}|\s*")
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """An ATX heading: `level` 1 to 6, the index of its `line`, the spaces before it, and the text behind its `#`s."""
+    """An ATX heading: `level` 1 to 6, the index of its `line`, the spaces before it, and the text after its `#`s."""
 
     level: int
     line: int
@@ -41,9 +41,9 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The headings of a page in order, and for each line whether it belongs to a code block, its fences included.
+    """The headings of a page in order, and for each line whether it belongs to a code block, fences included.
 
-    `open_fence` is the first fence that nothing closes, without its indent and language; "" if there is none.
+    `open_fence` is the first unclosed fence, without its indent and language; "" if there is none.
     """
 
     headings: tuple[Heading, ...]
@@ -72,14 +72,14 @@ def outline(lines: Sequence[str]) -> Outline:
 
 
 def in_code(lines: Sequence[str]) -> tuple[bool, ...]:
-    """Return for each line, given without its end, whether it belongs to a code block, its fences included."""
+    """Return for each line, given without its end, whether it belongs to a code block, fences included."""
     return outline(lines).in_code
 
 
 def split_at(
     lines: Sequence[str], divides: Callable[[Heading], bool]
 ) -> Iterator[tuple[Heading | None, Sequence[str]]]:
-    """Yield the lines before the first heading that divides (with None), then each such heading and the lines under it.
+    """Yield the lines before the first dividing heading (with None), then each such heading and the lines under it.
 
     Only a heading without an indent can divide.
     """
@@ -92,7 +92,7 @@ def split_at(
 
 
 def split_sections(markdown: str) -> tuple[str, tuple[str, ...]]:
-    """Return what stands before the first `## ` heading, and each section with its heading: all parts of the page."""
+    """Return the text before the first `## ` heading, and each section with its heading: together the whole page."""
     lines = _LINE_ENDS.split(markdown)
     headings = outline([line.rstrip() for line in lines]).headings
     places = [heading.line for heading in headings if heading.level == 2 and not heading.indent]  # noqa: PLR2004
@@ -101,50 +101,50 @@ def split_sections(markdown: str) -> tuple[str, tuple[str, ...]]:
 
 
 def without_headings(lines: Sequence[str]) -> Iterable[str]:
-    """Return the lines that are no headings."""
+    """Return the lines that are not headings."""
     headings = {heading.line for heading in outline(lines).headings}
     return (line for place, line in enumerate(lines) if place not in headings)
 
 
 def is_meaningful(markdown: str) -> bool:
-    """Return whether there is more than blank lines, headings without a body, HTML comments and horizontal rules."""
+    """Return whether a page has more than blank lines, headings without a body, HTML comments and horizontal rules."""
     lines = without_headings(_COMMENT.sub("", markdown).splitlines())
     return any(not _BLANK_OR_RULE.fullmatch(line) for line in lines)
 
 
 def close_code(text: str) -> str:
-    """Return `text` with the fence that closes a code block left open, on a line of its own, if there is one."""
+    """Return `text` with the missing closing fence of an open code block, on its own line, if one is open."""
     fence = outline(text.split("\n")).open_fence
     return f"{text}\n{fence}" if fence else text
 
 
 def is_wrapping(line: str) -> bool:
-    """Return whether a line opens a block of code that a model puts around a whole page of Markdown."""
+    """Return whether a line opens a code block that a model puts around a whole page of Markdown."""
     return line.strip().lower() in {"```", "```markdown", "```md"}
 
 
 def unwrapped(lines: list[str]) -> list[str]:
-    """Return the lines without a block of code that is all there is of them; one may be left open at the end."""
+    """Return the lines without a code block that surrounds all of them; its end may be missing."""
     if not lines or not is_wrapping(lines[0]):
         return lines
     return lines[1:-1] if lines[-1].strip() == "```" else lines[1:]
 
 
 def without_html_comments(text: str) -> str:
-    """Return a text without its HTML comments, which no reader of the page sees; one without an end takes the rest."""
+    """Return a text without its HTML comments, which readers do not see; an unclosed one extends to the end."""
     return _COMMENT.sub("", text)
 
 
 def as_prose(text: str) -> str:
-    """Return a text for a reader who sees no Markdown: without its comments, its marks, and the addresses of links."""
+    """Return a text for a reader who sees no Markdown: without comments, markup, and the URLs of links."""
     shown = _MARKS.sub("", _LINK.sub(r"\1", without_html_comments(_CUT_COMMENT.sub("\u2026", text))))
     return _EMPHASIS.sub(r"\1", shown).strip()
 
 
 def without_links(text: str) -> str:
-    """Return a text whose words hide no address and show no picture; an address that stands there itself stays.
+    """Return a text in which no words hide a URL and no picture is shown; a visible URL stays.
 
-    An invisible character breaks every form of link, picture and HTML that is more than words and an address.
+    An invisible character breaks every form of link, picture and HTML except plain words and URLs.
     """
     return _LINK_PART.sub("\\g<0>\u200b", _LINK.sub(r"\1", text))
 
@@ -157,7 +157,7 @@ def _heading_at(place: int, line: str) -> Heading:
 
 @cache
 def _parser() -> MarkdownIt:
-    """Return a parser of headings, fences and other lines. It writes what it finds into the environment of the call."""
+    """Return a parser of headings, fences and other lines. It writes its results into the environment of the call."""
     from markdown_it import MarkdownIt  # noqa: PLC0415 - takes time to load, and `soul status` needs none of it
     from markdown_it.rules_block import fence, heading  # noqa: PLC0415 - the same
 
@@ -174,7 +174,7 @@ def _parser() -> MarkdownIt:
             return False
         line = state.getLines(start, start + 1, 0, False).lstrip(" ")  # noqa: FBT003 - the same
         marks = line[: len(line) - len(line.lstrip(line[0]))]
-        # NOTE(self): what did not close a fence closes no longer one; the limit keeps the search linear.
+        # NOTE(self): if a fence was not closed, a longer one is not either; the limit keeps the search linear.
         if len(opened) >= _MOST_OPEN_FENCES or any(marks.startswith(known) for known in opened):
             return False
         fence(state, start, end, False)  # noqa: FBT003 - the same
@@ -196,7 +196,7 @@ def _parser() -> MarkdownIt:
 
 
 def joined_lines(lines: Iterable[str]) -> list[str]:
-    """Return the lines, each paragraph and list item on one: in Markdown a line break inside them means nothing."""
+    """Return the lines, each paragraph and list item joined: in Markdown a line break inside them has no meaning."""
     pieces: list[list[str]] = []
     goes_on = False
     for line in lines:

@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled at their first use; few lives need all, and to compile them takes a while."""
+"""Regular expressions that are compiled at first use; few processes need all, and compiling them takes a while."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import regex
 
 
 class LazyPattern:
-    """Has the attributes of the pattern that `make` returns, which is asked once."""
+    """Has the attributes of the pattern that `make` returns; `make` is called once."""
 
     made: ClassVar[WeakSet[LazyPattern]] = WeakSet()
 
@@ -29,16 +29,16 @@ class LazyPattern:
 
 
 def lazy(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return what behaves as `re.compile(pattern, flags)`; a mistake in it is raised at its first use."""
+    """Return an object like `re.compile(pattern, flags)`; a mistake in the pattern is raised at its first use."""
     return cast("re.Pattern[str]", LazyPattern(partial(re.compile, pattern, flags)))
 
 
 def lazy_regex(pattern: str, flags: int = 0) -> regex.Pattern[str]:
-    """Return what behaves as `regex.compile(pattern, flags)`; a mistake in it is raised at its first use."""
+    """Return an object like `regex.compile(pattern, flags)`; a mistake in the pattern is raised at its first use."""
     return cast("regex.Pattern[str]", LazyPattern(partial(regex.compile, pattern, flags)))
 
 
 def compile_all() -> None:
-    """Compile what was not used yet, for processes that are forked from this one."""
+    """Compile all patterns that were not used yet, for processes that are forked from this one."""
     for one in tuple(LazyPattern.made):
         _ = one.compiled

@@ -1,6 +1,6 @@
-"""The turns of phrase, lists and sentences of a message, one predicate for each. Pure; linear in the text's length.
+"""Phrases, lists and sentences of a message, with one predicate for each. Pure; linear in the text's length.
 
-Phrases are written for text of straight quotes and single spaces, in any case, as whole words; see `plain`. Gaps are
+Patterns are for text with straight quotes and single spaces, in any case, as whole words; see `plain`. Gaps are
 bounded, so that a long message costs no more than its length.
 """
 
@@ -23,7 +23,7 @@ _MESSAGES_REMEMBERED = 8
 
 @lru_cache(maxsize=_MESSAGES_REMEMBERED)
 def plain(message: str) -> str:
-    """`message` as phrases are sought in it: straight quotes, nothing invisible, single spaces, trimmed."""
+    """Return `message` in the form for the patterns: straight quotes, nothing invisible, single spaces, trimmed."""
     return _SPACE.sub(" ", _INVISIBLE.sub("", normalize_quotes(message))).strip()
 
 
@@ -57,7 +57,7 @@ EMPTY_PROMISE = _whole(
     r"I(?:'m| am) happy to create",
     rf"about to (?:{_MADE})",
 )
-"""Matches an announcement of work without a commitment; what is only going to be said is no work."""
+"""Matches an announcement of work without a commitment; an announcement of mere words does not count."""
 
 NON_OWNER_ACTION = _whole(
     _I_WILL, _LET_ME, _GOING_TO, rf"I(?:'m| am) (?:{_MAKING})", rf"about to (?:{_MADE}|make|post)"
@@ -75,7 +75,7 @@ REPO_AMNESIA = _whole(
     r"can you (?:drop|share|post|give)\b[^.!?]{0,60} (?:repo|link|url)",
     r"the repo(?:sitory)? (?:you|we) want",
 )
-"""Asking for a repository that everybody knows."""
+"""Matches a question for a repository that everybody knows."""
 
 META_DISCUSSION = _whole(
     r"should (?:include|cover|have|contain)",
@@ -85,7 +85,7 @@ META_DISCUSSION = _whole(
     r"the (?:issue|plan) (?:would|could|should)",
     r"items (?:for|in) the",
 )
-"""Talking about what an artefact should hold instead of making it."""
+"""Matches talk about what an artefact should contain, instead of making it."""
 
 SCOPE_INFLATION = _whole(
     r"I(?:'d| would)(?: also)? add",
@@ -98,7 +98,7 @@ SCOPE_INFLATION = _whole(
     r"to supplement",
     r"I(?:'d| would) (?:tack on|append)",
 )
-"""Piling more onto a request than was asked."""
+"""Matches additions to a request beyond what was asked."""
 
 _ANYBODY = r"someone|somebody|anyone|anybody|folks|they|you"
 _THING = r"(?:\w+ ){0,3}(?:issue|plan|PR|pull request|ticket)"
@@ -106,7 +106,7 @@ _THING = r"(?:\w+ ){0,3}(?:issue|plan|PR|pull request|ticket)"
 
 @lru_cache(maxsize=_PEER_SETS_REMEMBERED)
 def deference(peers: frozenset[str]) -> regex.Pattern[str]:
-    """Waiting for somebody else to do it: one of `peers`, or anybody."""
+    """Return a pattern of waiting for somebody else to do it: one of `peers`, or anybody."""
     names = [rf"@?{regex.escape(plain(name))}" for name in sorted(peers) if plain(name)]
     who = "|".join([*names, _ANYBODY])
     return _whole(
@@ -122,12 +122,12 @@ def deference(peers: frozenset[str]) -> regex.Pattern[str]:
 
 
 _URL = lazy_regex(r"https?://\S*[^\s.,;:!?)\]\"'}>]")
-_END = lazy_regex(r"(?<![.!?])[.!?]++[\"'”’)\]*_]*+(?=\s|\Z)|[。！？]++|;(?=\s)")  # noqa: RUF001 - the signs meant
+_END = lazy_regex(r"(?<![.!?])[.!?]++[\"'”’)\]*_]*+(?=\s|\Z)|[。！？]++|;(?=\s)")  # noqa: RUF001 - these characters
 _LINE_END = lazy_regex(r"\n")
 
 
 def count_sentences(message: str) -> int:
-    """How often a sentence ends: full stops, question and exclamation marks, semicolons; not those within a link."""
+    """Return the number of sentence ends: full stops, question and exclamation marks, semicolons, outside of links."""
     return len(_ends(message))
 
 
@@ -141,9 +141,9 @@ _STEP = lazy_regex(r"(?<!\S)\(?([0-9]{1,2})\)(?=\s)|[()]")
 
 
 def has_list(message: str) -> bool:
-    """Whether a line outside code begins as an item does, or steps are numbered `(1) … (2)` within the text.
+    """Return whether a line outside code begins like a list item, or steps are numbered `(1) … (2)` in the text.
 
-    A year begins no item, nor do words in bold.
+    A year does not begin an item, nor do words in bold.
     """
     lines = message.splitlines()
     prose = [line for line, code in zip(lines, in_code(lines), strict=True) if not code]
@@ -151,7 +151,7 @@ def has_list(message: str) -> bool:
 
 
 def _counts_up(text: str) -> bool:
-    """Whether a number in brackets is followed by the next one. `(see page 3)` is a remark, no step."""
+    """Return whether a number in brackets is followed by the next one. `(see page 3)` is a remark, not a step."""
     depth, last = 0, None
     for found in _STEP.finditer(text):
         sign = found[0]
@@ -167,30 +167,30 @@ def _counts_up(text: str) -> bool:
 
 
 def check_empty_promise(message: str) -> bool:
-    """Work announced. To be asked only where no commitment comes with it."""
+    """Return whether work is announced. Call it only for messages without a commitment."""
     return EMPTY_PROMISE.search(plain(message)) is not None
 
 
 def check_deference(message: str, peers: Iterable[str] = ()) -> bool:
-    """Waiting until one of `peers`, or anybody, does it."""
+    """Return whether the author waits until one of `peers`, or anybody, does it."""
     return deference(frozenset(peers)).search(plain(message)) is not None
 
 
 def check_repo_amnesia(message: str) -> bool:
-    """A question for the repository. To be asked only where it is known."""
+    """Return whether it asks for the repository. Call it only if that is known."""
     return REPO_AMNESIA.search(plain(message)) is not None
 
 
 def check_meta_discussion(message: str) -> bool:
-    """Talk about what an artefact should hold."""
+    """Return whether it is about what an artefact should contain."""
     return META_DISCUSSION.search(plain(message)) is not None
 
 
 def check_scope_inflation(message: str) -> bool:
-    """More piled onto a request."""
+    """Return whether it adds more to a request."""
     return SCOPE_INFLATION.search(plain(message)) is not None
 
 
 def check_action_language(message: str) -> bool:
-    """Work announced, in the words of who is about to act. To be asked of those who do not own the request."""
+    """Return whether it announces the author's own work. Call it only for members who are not the assignee."""
     return NON_OWNER_ACTION.search(plain(message)) is not None

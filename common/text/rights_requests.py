@@ -1,7 +1,7 @@
-"""Which posts may be a request about oneself: what do you know of me, forget me, do not reply, why did you answer me.
+"""Detects posts that may be a request about the author's own data: know, forget, do not reply, why did you answer.
 
-A pre-filter before a model reads a post, in many languages: it finds nearly all requests, and more than these. It
-decides nothing else. A text in a script of which no words stand here always passes. Each row is one pass over the text.
+A pre-filter before a model reads a post, in many languages: it finds nearly all requests, and others too. It decides
+nothing else. A text in a script that has no words here always passes. Each row is one pass over the text.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _KNOWN_SCRIPTS = (
     "MODIFIER",
 )
 
-# NOTE(self): beginnings of words; a row after the bar "/" stands anywhere in a word, for scripts that join words.
+# NOTE(self): beginnings of words; a row after the bar "/" matches anywhere in a word, for scripts that join words.
 _FORGET = """
     throw toss trash dump\\b gone\\b get\\ rid rid\\ of take\\ me\\ out clear wirf werf schmeiss wegwerf
     debarrass jette\\b disparai
@@ -272,10 +272,10 @@ _FORGETS, _KNOWS, _MINE, _REPLIES, _LEAVES, _NEGATES, _ALLOWS, _ASKS_WHY, _ADDRE
 
 
 def may_be_rights_request(text: str) -> bool:
-    """Return whether a model should read the post for a request about what is known of its author.
+    """Return whether a model should check the post for a request about what is known of its author.
 
-    Only the first 2,000 characters count. Handles are no words of the text. A post that orders a model to put its
-    instructions aside is read for nothing.
+    Only the first 2,000 characters count. Handles do not count as words. A post that orders a model to ignore its
+    instructions is not checked.
     """
     said = _spoken(text)
     letters = _LETTER.findall(said)
@@ -283,10 +283,10 @@ def may_be_rights_request(text: str) -> bool:
 
 
 def kind_by_words(text: str) -> RequestKind | None:
-    """Return what a post asks for as its words alone tell, for posts that no model may read; None if for nothing.
+    """Return what a post requests by its words alone, for posts that no model may read; None if nothing.
 
-    Words that belong together must stand near each other in a short post: it misses requests that a model finds, and
-    takes few other posts for one.
+    Words that belong together must be near each other in a short post: it misses requests that a model finds, and
+    mistakes few other posts for one.
     """
     said = _spoken(text)
     if not may_be_rights_request(text) or len(said.split()) > _MOST_WORDS:
@@ -305,9 +305,9 @@ def kind_by_words(text: str) -> RequestKind | None:
 
 
 def also_asks_for_no_reply(text: str) -> bool:
-    """Return whether a post that asks to be forgotten asks for no reply as well, as its words alone tell.
+    """Return whether a post that asks to be forgotten also asks for no reply, by its words alone.
 
-    They must stand closer to each other than for `kind_by_words`, in one clause: what it is about is known already.
+    They must be nearer to each other than for `kind_by_words`, in one clause: the subject is already known.
     """
     return any(
         _near(clause, _REPLIES, _NEGATES, _BESIDE_CHARS)
@@ -326,7 +326,7 @@ def _found(said: str, *rows: re.Pattern[str]) -> bool:
 
 
 def _near(said: str, row: re.Pattern[str], other: re.Pattern[str], chars: int = _NEAR_CHARS) -> bool:
-    """Whether a word of the one row stands within so many characters of a word of the other."""
+    """Return whether a word of one row is within `chars` characters of a word of the other."""
     spans = (found.span() for found in row.finditer(said))
     return any(other.search(said, max(0, first - chars), last + chars) for first, last in spans)
 

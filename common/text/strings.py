@@ -1,4 +1,4 @@
-"""Small string rules shared by several rooms: emptiness, and the keys by which two texts count as the same."""
+"""Small rules for strings: normal forms, and the keys by which two texts count as the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HANDLE = re.compile(r"@[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 _SPACE = re.compile(r"\s+")
 _SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _UNSEEN = re.compile(r"[\u00ad\u2060\ufeff]|(?<![@!\w])\u200b")
-_QUOTES = str.maketrans(dict.fromkeys("‘’‚‛′", "'") | dict.fromkeys("“”„‟″", '"'))  # noqa: RUF001 - the signs meant
+_QUOTES = str.maketrans(dict.fromkeys("‘’‚‛′", "'") | dict.fromkeys("“”„‟″", '"'))  # noqa: RUF001 - intended characters
 _SLUG_SIGNS = str.maketrans(
     dict.fromkeys("·/_,:;", "-") | {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d"}
 )
@@ -21,16 +21,16 @@ _HYPHENS = re.compile(r"-{2,}")
 _TRAILING = ".,;:!?)"
 _NORMALIZED_LENGTH = 200
 _QUOTED = {('"', '"'), ("'", "'"), ("\u00ab", "\u00bb"), ("\u00bb", "\u00ab"), ("\u300c", "\u300d")}
-"""Quotation marks that begin and end, after `normalize_quotes`."""
+"""Pairs of opening and closing quotation marks, after `normalize_quotes`."""
 
 
 def ensure_https(url: str) -> str:
-    """`url` with `https://` in front unless it names a scheme already."""
+    """Return `url` with `https://` in front unless it has a scheme already."""
     return url if re.match(r"[a-z][a-z0-9+.-]*://", url, re.IGNORECASE) else f"https://{url}"
 
 
 def as_typed(text: str) -> str:
-    """Return `text` as it looks: hard and wide spaces as plain ones, without what editors leave behind unseen.
+    """Return `text` as it looks: with plain spaces instead of hard and wide ones, without invisible editor leftovers.
 
     A zero-width space after an @ or inside a word stays, since it may keep a mention or a closing word from working.
     """
@@ -38,24 +38,24 @@ def as_typed(text: str) -> str:
 
 
 def straighten(text: str) -> str:
-    """`text` with typographic apostrophes made plain, so that one spelling matches both."""
-    return text.replace("’", "'").replace("‘", "'")  # noqa: RUF001 - these are the signs meant
+    """Return `text` with plain apostrophes instead of typographic ones."""
+    return text.replace("’", "'").replace("‘", "'")  # noqa: RUF001 - these characters are meant
 
 
 def normalize_quotes(text: str) -> str:
-    """`text` with typographic quotation marks of both kinds made plain."""
+    """Return `text` with plain quotation marks instead of typographic ones, single and double."""
     return text.translate(_QUOTES)
 
 
 def is_given_in(text: str, said: str) -> bool:
-    """Whether `said` gives `text` word for word: between quotation marks, or as all that follows a colon."""
+    """Return whether `said` gives `text` word for word: in quotation marks, or as all that follows a colon."""
     words, whole = " ".join(normalize_quotes(text).split()), " ".join(normalize_quotes(said).split())
     start = whole.find(words) if words else -1
     while start >= 0:
         before, after = whole[:start].rstrip(), whole[start + len(words) :].lstrip()
         if before.endswith((":", "\uff1a")) and not after:
             return True
-        # NOTE(self): an apostrophe inside a word quotes nothing.
+        # NOTE(self): an apostrophe inside a word is not a quotation mark.
         is_inside = before.endswith("'") and (before[-2:-1].isalnum() or after[1:2].isalnum())
         if before and after and (before[-1], after[0]) in _QUOTED and not is_inside:
             return True
@@ -64,18 +64,18 @@ def is_given_in(text: str, said: str) -> bool:
 
 
 def normalize_post_text(text: str) -> str:
-    """Prose alone, for comparison: lower case, no handles, no links, single spaces, first 200 characters."""
+    """Return only the prose, for comparison: lower case, no handles, no links, single spaces, first 200 characters."""
     return _prose(text)[:_NORMALIZED_LENGTH]
 
 
 def normalized_title(title: str) -> str:
-    """A title as it is compared: case, spaces, compatibility forms and the stop at its end do not matter."""
+    """Return a title for comparison: without case, extra spaces, compatibility forms and the final punctuation."""
     plain = " ".join(unicodedata.normalize("NFKC", title).casefold().split())
     return plain.rstrip(" .!?…") or plain
 
 
 def dedup_key(text: str, media_id: str | None = None) -> str:
-    """The key by which two outgoing texts count as the same: prose, handles, links and media, hashed (hex SHA-256).
+    """Return the key by which two outgoing texts count as the same: SHA-256 in hex of prose, handles, links and media.
 
     Texts that differ only in whom they name, in their link or in their image are different.
     """
@@ -86,12 +86,12 @@ def dedup_key(text: str, media_id: str | None = None) -> str:
 
 
 def account_name(said: str) -> str:
-    """Return the handle, login or DID that somebody gave, without the @ before it and the blanks around it."""
+    """Return the handle, login or DID that somebody gave, without the @ before it and surrounding blanks."""
     return said.strip().removeprefix("@").strip()
 
 
 def handles(text: str) -> tuple[str, ...]:
-    """Return whom `text` names: each `@handle` once, in lower case and in order of the alphabet, links apart."""
+    """Return whom `text` names: each `@handle` outside of links once, in lower case and alphabetical order."""
     return tuple(sorted({match.lower() for match in _HANDLE.findall(_URL.sub(" ", text))}))
 
 
@@ -106,9 +106,9 @@ def _canonical(url: str) -> str:
 
 
 def create_slug(text: str) -> str:
-    """A text as the name of a branch or an address: lower case, words joined by hyphens; `untitled` where none is left.
+    """Return a text as the name of a branch or part of a URL: lower case, words joined by hyphens; `untitled` if empty.
 
-    Diacritics go, and signs between words become hyphens.
+    Diacritics are removed, and punctuation between words becomes hyphens.
     """
     lowered = text.lower().translate(_SLUG_SIGNS)
     decomposed = unicodedata.normalize("NFD", lowered)

@@ -1,4 +1,4 @@
-"""How many tokens a text will be, for whoever has no better way to tell."""
+"""Estimates how many tokens a text has, if there is no better way to tell."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ CHARS_PER_TOKEN = 4
 
 
 def estimate_roughly(text: str) -> int:
-    """By the rule of thumb: four characters each, rounded up."""
+    """Return an estimate by the rule of thumb: four characters a token, rounded up."""
     return math.ceil(len(text) / CHARS_PER_TOKEN)

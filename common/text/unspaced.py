@@ -1,8 +1,8 @@
 """Words inside text that is written without spaces between them, as tokens for a full-text index.
 
-An index that splits at spaces takes a whole Chinese, Japanese or Thai sentence for one word, and a Korean word with its
-particle for another. Here each run of such characters becomes its overlapping pairs, and what is searched for becomes
-phrases of pairs: a phrase matches only where its characters stand side by side.
+An index that splits at spaces treats a whole Chinese, Japanese or Thai sentence as one word, and a Korean word with its
+particle as another. Here each run of such characters becomes its overlapping pairs, and a search text becomes phrases
+of pairs: a phrase matches only where its characters are adjacent.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import NamedTuple
 import regex
 
 PHRASES_MAX = 24
-"""So many distinct phrases of a text are searched for; of more, some from each part of it."""
+"""The most distinct phrases of a text to search for; of more, some from each part of it."""
 
 _PAIRED, _LONG, _WHOLE = r"\p{Han}\p{Hiragana}\p{Hangul}", r"\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}", r"\p{Katakana}ーｰ"
 _RUN = regex.compile(rf"[{_PAIRED}{_LONG}{_WHOLE}][{_PAIRED}{_LONG}{_WHOLE}\p{{M}}]*+")
-# NOTE(self): a change of these scripts ends a word, and only Katakana words can be told apart without a dictionary.
+# NOTE(self): a change of script ends a word, and only Katakana words can be separated without a dictionary.
 _PART = regex.compile(
     rf"(?P<whole>[{_WHOLE}]++)|(?P<long>[{_LONG}][{_LONG}\p{{M}}]*+)|(?P<paired>[^{_LONG}{_WHOLE}]++)"
 )
@@ -28,17 +28,17 @@ _PLANE = 0xF0000
 
 
 class Unspaced(NamedTuple):
-    """A text taken apart: `rest` is what is written with spaces, `phrases` are tokens that must follow each other."""
+    """A split text: `rest` is what is written with spaces, `phrases` are tokens that must follow each other."""
 
     rest: str
     phrases: list[tuple[str, ...]]
 
 
 def index_tokens(text: str) -> list[str]:
-    """What an index needs beside the text itself: nothing for text that is written with spaces.
+    """Return what an index needs in addition to the text itself: nothing for text that is written with spaces.
 
-    Pairs in their order, each run closed by a single character so that no phrase reaches into the next run; then each
-    character once, for those who search for one alone.
+    Pairs in order, each run ended by a single character so that no phrase reaches into the next run; then each
+    character once, for searches for one character.
     """
     found: list[str] = []
     singles: dict[str, None] = {}
@@ -50,7 +50,7 @@ def index_tokens(text: str) -> list[str]:
 
 
 def touching_words(text: str) -> list[str]:
-    """The ordinary words that stand beside a run without a space, which an index takes for parts of it."""
+    """Return the ordinary words that touch a run without a space, which an index treats as part of it."""
     found: list[str] = []
     end = -1
     for run in _RUN.finditer(text):
@@ -63,7 +63,7 @@ def touching_words(text: str) -> list[str]:
 
 
 def take_apart(text: str) -> Unspaced:
-    """What to search for: the words of `rest`, and each of `phrases`."""
+    """Return what to search for: the words of `rest`, and each of `phrases`."""
     phrases: dict[tuple[str, ...], None] = {}
     for run in _RUN.finditer(text):
         plain = unicodedata.normalize("NFKC", run.group())
@@ -82,7 +82,7 @@ def _signs(run: str) -> list[str]:
 
 
 def _sign(sign: str) -> str:
-    """The character, or for one at which an index would split (a vowel sign, a radical), a private one in its place."""
+    """Return the character, or a private one if an index would split at it (a vowel sign, a radical)."""
     return sign if unicodedata.category(sign)[0] in "LN" else chr(_PLANE + (ord(sign) & 0xFFFF))
 
 

@@ -1,7 +1,7 @@
-"""Text that crosses between the model and other people, cleaned both ways.
+"""Cleans text that passes between the model and other people, in both directions.
 
-Cleaning takes out what nobody sees and what a model may read as the end of our words. What people write with stays:
-emoji of several parts, flags, right-to-left scripts, and the joiners that some scripts are spelled with.
+Cleaning removes what is invisible and what a model may read as the end of our prompt. Ordinary writing stays: emoji of
+several parts, flags, right-to-left scripts, and the joiners that some scripts need.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from common.text.hidden import HIDDEN, names_of, shape, with_names
 
 _LINE_BREAK = re.compile(r"\r\n?|[\v\f\x1c-\x1e\x85\u2028\u2029]")
 
-# NOTE(self): the marks by which the usual model families tell who speaks, in the spelling that `shape` gives them; a
-# model may read them as the end of our words. Then our own frames, also half of one.
+# NOTE(self): the marks of common model families for the speaker, spelled as `shape` returns them; a model may read
+# them as the end of our prompt. Then our own frames, also half of one.
 _MARK = re.compile(
     r"""
       < [ ]? \|+ [ ]? [\w .:/+-]{1,40} [ ]? \|+ [ ]? >
@@ -34,21 +34,21 @@ _MOST_ROUNDS = 6
 
 
 def clean(text: str) -> str:
-    """`text` without what is hidden, the marks of chat templates, and our own frames."""
+    """Return `text` without hidden characters, the marks of chat templates, and our own frames."""
     text = _LINE_BREAK.sub("\n", text)
     for _ in range(_MOST_ROUNDS):
         cleaned = _without_marks(HIDDEN.sub(lambda match: match["seen"] or "", text)).strip()
         if cleaned == text:
             return text
         text = cleaned
-    # NOTE(self): marks within marks within marks: nobody writes so by chance, and without brackets there is no mark.
+    # NOTE(self): deeply nested marks are never written by chance, and without brackets there is no mark.
     return clean(_cut(text, _BRACKETS))
 
 
 def legible(text: str) -> str:
-    """Return `text` with all that `clean` takes out told by name instead, for whoever must see everything in it.
+    """Return `text` with everything that `clean` removes shown by name, for a reader who must see all of it.
 
-    Of a mark only its first bracket is named, as in `⟨U+003C LESS-THAN SIGN⟩think>`.
+    For a mark only its first bracket is named, as in `⟨U+003C LESS-THAN SIGN⟩think>`.
     """
     text = with_names(text)
     while places := [match.start() for match in _MARK.finditer(shape(text))]:
@@ -59,7 +59,7 @@ def legible(text: str) -> str:
 
 
 def clean_value(value: Any) -> Any:  # noqa: ANN401 - any JSON-like value
-    """A JSON-like value with each string in it cleaned."""
+    """Return a JSON-like value with each string in it cleaned."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
@@ -70,7 +70,7 @@ def clean_value(value: Any) -> Any:  # noqa: ANN401 - any JSON-like value
 
 
 def one_line(text: str, length: int = 64) -> str:
-    """Return untrusted text for use inside a sentence of ours, such as a display name: cleaned, on one line, short."""
+    """Return untrusted text, such as a display name, for use in a sentence of ours: cleaned, on one line, short."""
     return " ".join(clean(text).split())[:length]
 
 
@@ -79,7 +79,7 @@ def _without_marks(text: str) -> str:
 
 
 def _cut(text: str, pattern: re.Pattern[str]) -> str:
-    """`text` without what `pattern` finds in its shape."""
+    """Return `text` without what `pattern` finds in its shape."""
     plain = shape(text)
     kept, end = [], 0
     for match in pattern.finditer(plain):

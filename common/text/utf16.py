@@ -1,7 +1,7 @@
-"""Counts and cuts text in UTF-16 code units, as members of a room that are written in JavaScript do.
+"""Counts and cuts text in UTF-16 code units, as room members that are written in JavaScript do.
 
-Two programs that elect one of them by hashing the same words must cut those words at the same place, and a sign beyond
-U+FFFF is one character here and two units there. Pure.
+Programs that elect a member by hashing the same text must cut it at the same place, and a character beyond U+FFFF is
+one character here and two units there. Pure.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ _SIGN_BIT = 1 << 31
 
 
 def u16_len(text: str) -> int:
-    """How many UTF-16 code units `text` has."""
+    """Return how many UTF-16 code units `text` has."""
     return len(_units(text)) // 2
 
 
 def u16_slice(text: str, units: int) -> str:
-    """The first `units` code units of `text`; half a pair, cut or found, is told by U+FFFD."""
+    """Return the first `units` code units of `text`; half a pair, cut or found, becomes U+FFFD."""
     return _units(text)[: 2 * max(units, 0)].decode("utf-16-le", "replace")
 
 
 def hash31(text: str) -> int:
-    """The 32-bit hash `h * 31 + unit` over the code units of `text`, with its sign."""
+    """Return the signed 32-bit hash `h * 31 + unit` over the code units of `text`."""
     units = _units(text)
     value = 0
     for place in range(0, len(units), 2):
@@ -30,7 +30,7 @@ def hash31(text: str) -> int:
 
 
 def base36(number: int) -> str:
-    """`number` in digits and lower-case letters, a minus sign kept."""
+    """Return `number` in digits and lower-case letters, with its minus sign."""
     rest, digits = abs(number), ""
     while True:
         rest, digit = divmod(rest, len(_DIGITS))
