@@ -30,10 +30,11 @@ _WORD = r"[A-Za-z0-9_-]"
 _BETWEEN = r"(?:\\[nrt]|[\s\"',|>*#+-]){0,40}"
 # NOTE(self): only what a key consists of, up to its end if it has one: "everything after it" would hide the rest of
 # a text because of one line.
+# NOTE(self): the group of lines is greedy: Python before 3.11.5 drops what a possessive one read before it failed.
 _PRIVATE_KEY = (
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]*-*"
     r"(?:\s*(?:Proc-Type|DEK-Info|Comment|Version): [\w ,.@-]{0,60}+){0,4}"
-    rf"(?:{_BETWEEN}+[A-Za-z0-9+/=]{{16,}}+)*+"
+    rf"(?:{_BETWEEN}+[A-Za-z0-9+/=]{{16,}}+)*"
     rf"(?:{_BETWEEN}[A-Za-z0-9+/=]{{0,15}}{_BETWEEN}-----END [A-Z0-9 ]{{0,40}}PRIVATE KEY[A-Z ]*-*)?"
 )
 # NOTE(self): each shape has a string that every such key contains; the search is fast because it looks for that first.

@@ -5,30 +5,15 @@ Without bubblewrap the tests of the sandbox are skipped; with SOUL_NEED_SANDBOX=
 
 from __future__ import annotations
 
-import asyncio
 import os
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from common.errors import SoulError
-from common.redact import Redactor
-from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.sandbox.types import Limits
+from tests.modules.services.coding.coding_rig import why_no_sandbox
 from tests.security.sandbox_host import SECRET, Host, open_host
 from tests.security.small_internet import SmallInternet, open_internet
-
-
-def why_no_sandbox() -> str:
-    """Why programs cannot be run in a sandbox here, found by trying; "" if they can."""
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            ran = asyncio.run(Sandbox(redactor=Redactor()).run(["true"], Path(folder), limits=Limits(wall_s=10)))
-        except SoulError as error:
-            return str(error)
-    return "" if ran.success else f"a trial run in the sandbox failed: {ran.stderr.strip() or ran.ended}"
 
 
 @pytest.fixture(scope="module")

@@ -195,6 +195,7 @@ async def test_a_sandbox_that_does_not_work_is_no_reason_to_go_without(tmp_path:
     assert not (tmp_path / "it-ran").exists()
 
 
+@pytest.mark.skipif(not os.access("/proc/self/oom_score_adj", os.W_OK), reason="here /proc cannot be written to")
 async def test_where_the_owner_insists_all_other_limits_hold_and_the_result_warns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import shutil
+import os
 import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -15,11 +18,13 @@ import pytest
 
 from adapters.git.worktree import Worktree
 from common.clock import FakeClock
+from common.errors import SoulError
 from common.redact import Redactor
 from modules.runtime.budget.types import Caps
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.sandbox.runner import Sandbox
+from modules.runtime.sandbox.types import Limits
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.trajectory import Trajectories
@@ -31,7 +36,23 @@ from tests.shipped_skills import SHIPPED
 
 KEY = "ada/garden#1/task-2"
 LIMITS = CodingLimits(steps=12, tokens=50_000, usd=None, seconds=600)
-needs_sandbox = pytest.mark.skipif(not shutil.which("bwrap"), reason="needs bubblewrap")
+
+
+@cache
+def why_no_sandbox() -> str:
+    """Return why programs cannot run in a sandbox here, found by trying; "" if they can."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            ran = asyncio.run(Sandbox(redactor=Redactor()).run(["true"], Path(folder), limits=Limits(wall_s=10)))
+        except SoulError as error:
+            return str(error)
+    return "" if ran.success else f"a trial run in the sandbox failed: {ran.stderr.strip() or ran.ended}"
+
+
+needs_sandbox = pytest.mark.skipif(
+    os.environ.get("SOUL_NEED_SANDBOX") != "1" and bool(why_no_sandbox()),
+    reason=f"needs bubblewrap: {why_no_sandbox()}",
+)
 
 
 def does(tool: str, **words: object) -> Reply:
