@@ -135,9 +135,9 @@ class ReplyCheck:
     async def problem(self, text: str, thread: ThreadTurn, turn: Turn, *, closing: bool = False) -> ReplyProblem | None:
         """Return why this text must not be posted in the thread; None if it may. Raises `Fatal`.
 
-        The owner always gets an answer: their second draft is refused only for words of our prompt, or for a claim to
-        be a person. Mere thanks may be sent to the owner, and at the end of a conversation; if we have replied before
-        and no question was asked, the publisher sends a like instead.
+        The owner always gets an answer: the second draft for them is refused only for words of our prompt, or for a
+        claim to be a person. Mere thanks may be sent to the owner, and at the end of a conversation; if we have replied
+        before and no question was asked, the publisher sends a like instead.
         """
         if thread.is_owner and thread.revisions.asked_for_better:
             return unsayable(text, thread.scaffold, thread.said)
@@ -261,7 +261,7 @@ def act_terms(turn: Turn, *, is_seen: bool = True, is_order: bool = False) -> Ac
 
     Args:
         turn: the turn that does it.
-        is_seen: whether the owner gave its text, or named its target.
+        is_seen: whether the owner gave its text, or named its target if it has none.
         is_order: whether their line gives all of it. It is then the owner's act although the turn holds others' words,
             if a judge found that the line asks for it.
 

@@ -188,7 +188,7 @@ class GitHubActing:
         return self.services.github.configured and subject.is_owner
 
     def serves_owner(self, turn: Turn) -> bool:
-        """Return whether only the owner reads the answer, and there is an account; for tools without a repository."""
+        """Return whether only the owner reads the answer, and there is an account: it may then read for them."""
         return self.services.github.configured and _is_for_owner(turn)
 
     def place(self, owner: str, repo: str, turn: Turn) -> Repo:

@@ -444,7 +444,7 @@ class Reader:
     async def get_reply_refs(self, parent_uri: str, parent_cid: str) -> ApiResult[ReplyRefs]:
         """Return the parent and root for a reply to a post, as its thread says.
 
-        If the thread cannot be read in two tries, the parent is also the root: a forked thread is better than no reply.
+        If that cannot be read, after a retry if transient, the parent is also the root: a fork is better than no reply.
         """
         if not parent_uri or not parent_cid:
             return Err("a reply needs the uri and the cid of the post it answers", kind="invalid")

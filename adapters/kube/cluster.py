@@ -117,7 +117,7 @@ class Cluster:
         return Err(f"could not change {name}: others change it all the time", "conflict")
 
     async def watch(self, resource: Resource, selector: str = "") -> AsyncGenerator[ApiResult[KubeObject], None]:
-        """Yield each object as it is now, and again at each change, until the caller stops; a lasting error comes last.
+        """Yield each object as it is now, and again at each change, until the caller stops; an `Err` ends it.
 
         A deleted one has a `metadata.deletionTimestamp`. Changes missed while the connection was lost are yielded
         later; after a gap that the cluster does not remember, all objects come again.

@@ -145,7 +145,7 @@ def run_config_check(root: Path) -> None:
 
 
 def run_config_edit(root: Path) -> None:
-    """Let the owner edit the settings, and write valid ones. Without a terminal, raises `SettingsError` for others."""
+    """Let the owner edit the settings; write valid ones. Raises `SettingsError` for mistakes without a terminal."""
     _refuse_pipe(root)
     read_settings(root)
     before = _content(root)

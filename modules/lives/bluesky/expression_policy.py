@@ -93,7 +93,7 @@ def next_expression_time(
 
 
 def next_morning(now: datetime, rng: random.Random) -> datetime:
-    """Return a random moment in the next morning after the local time `now`, within three hours of the quiet hours."""
+    """Return a random moment in the next morning after the local time `now`, at most three hours into it."""
     morning = now.replace(hour=QUIET_HOURS_END, minute=0, second=0, microsecond=0)
     if morning <= now:
         morning += timedelta(days=1)

@@ -59,7 +59,7 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 
 _MOST_SHARED, _SHARED_S = 1_000, 86_400.0
 WORK_STEPS = 30
-"""How many times longer than in a conversation each of the others goes first with shared work: ten minutes."""
+"""How many times as long as in a conversation each of the others goes first with shared work: ten minutes."""
 
 
 @dataclass(frozen=True, slots=True)

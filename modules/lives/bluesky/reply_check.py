@@ -79,7 +79,7 @@ class Scaffold:
     lines: tuple[re.Pattern[str], ...] = ()
 
     def is_in(self, text: str, said: Sequence[str] = ()) -> bool:
-        """Return whether `text` has a run or a sentence that none of `said` has, or two lines, or only one line."""
+        """Return whether `text` has a run or a sentence that none of `said` has, or two of `lines`, or is just one."""
         pieces = _pieces(text)
         runs, sentences = self.runs.intersection(_runs(text)), self.sentences.intersection(pieces)
         if (runs and runs - word_runs(said)) or (sentences and sentences - _sentences(said)):

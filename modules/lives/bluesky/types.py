@@ -155,7 +155,7 @@ class ActTerms:
         once: the name under which it is said only once, in whatever words; "" if the words decide.
         urgent: it is sent ahead of the pace.
         by_owner: the owner asked for it, in a turn that contained nobody else's words.
-        own_words: the owner asked for it, but did not give its words, or did not name its target.
+        own_words: the owner asked for it, but did not give its words, or name its target if it has none.
         hold: why it must wait for the owner's approval; "" if it need not.
         is_for_owner: the owner began the turn that proposes it.
         provenance: that of the least trusted words behind it.
@@ -361,7 +361,7 @@ class Replied:
 
 @dataclass(frozen=True, slots=True)
 class Reopened:
-    """The conversation goes on after its end; `reengaged_at` is the time of a post that counts as the reason."""
+    """The conversation goes on after its end; `reengaged_at` is the time of a post that counts, None if none does."""
 
     reengaged_at: datetime | None = None
 

@@ -323,7 +323,7 @@ def _told_by(rows: Sequence[MessageRow]) -> str:
 
 
 def _done(intent: Intent) -> Happening | None:
-    """Return what happened by an intent, or None if it is not done or not worth a memory."""
+    """Return what an intent did; None if it is not done or not worth a memory."""
     body = intent.body
     if intent.state != "done" or not isinstance(body, OnGitHub) or _is_upkeep(intent):
         return None

@@ -43,7 +43,7 @@ LOST = "lost"
 """The `act` of the journal entry, made at the next start, about a run that ended unexpectedly."""
 _BUDGET_PERCENT = 85
 _LATELY = timedelta(days=1)
-"""What happened longer ago, while the SOUL was asleep, is no longer an alarm."""
+"""What happened longer ago, while the SOUL did not run, is no longer an alarm."""
 _LINE_CHARS = 250
 _DECIDED = "the owner decided before they were told"
 _DEADLINE_S = 10.0
@@ -107,8 +107,8 @@ class Webhook:
 class AlarmHandler(Handler, Perceiver):
     """Adds a row for each new alarm, and tells the owner about it.
 
-    In quiet hours, all alarms but those for a stop wait for their end. Drafts are sent only to the address, because
-    separate direct messages list them.
+    In quiet hours, an alarm waits for their end, unless it is for a stop or told `at_once`. Drafts are sent only to the
+    address, because separate direct messages list them.
 
     Attributes:
         commitments: returns all stored commitments.

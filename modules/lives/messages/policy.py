@@ -78,7 +78,7 @@ def is_latest(told: ToldDrafts, rev: str, said: Sequence[Intent]) -> bool:
 def read_draft_answer(text: str, told: ToldDrafts, waiting: Mapping[str, int]) -> DraftAnswer | None:
     """Return the owner's yes or no to drafts; None if the text is no such answer.
 
-    A yes or no counts with numbers of drafts, with "all" if drafts were told before, or alone directly after that.
+    It counts only with numbers of drafts, with "all" if drafts were told before, or alone directly after that.
     `waiting` are the numbers of all drafts that still wait for approval, by their ids.
     """
     found = read_answer(text)

@@ -228,7 +228,7 @@ def _is_pull_for(issue: Issue, login: str, plan: FoundPlan, task: Task) -> bool:
 _LASTS = timedelta(days=60)
 """The longest duration of a plan for its end to be told."""
 _PLAN_END_WITHIN = timedelta(days=7)
-"""How long after its closing the end of a plan is still told: the SOUL may have been asleep."""
+"""How long after its closing the end of a plan is still told: the SOUL may not have run then."""
 
 EndPlace = Literal["room", "thread", "terminal", "message", "workspace"]
 _TOLD = "<!-- soul:end-told -->"
