@@ -42,8 +42,8 @@ class Home:
         """Return the home at `root`, with links resolved; a relative `memory` is taken from there.
 
         Raises:
-            ConfigError: `memory` is set and does not exist, or is empty although a SOUL lived in it, as when its disk
-                is not mounted: a new life would begin.
+            ConfigError: `memory` is set and does not exist, or the memory folder, set or not, is empty although a SOUL
+                lived in it, as when its disk is not mounted: a new life would begin.
 
         """
         root = root.resolve()

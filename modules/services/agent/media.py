@@ -64,7 +64,7 @@ class Media:
         return Ok(key) if isinstance(kept, Ok) or kept.kind == "conflict" else kept
 
     async def load(self, key: str) -> ApiResult[StoredObject]:
-        """Return the object that a message refers to, or an `Err` if `key` is not the key of a medium."""
+        """Return the object that a message refers to; an `Err` if it is missing or `key` is no key of a medium."""
         if not key.startswith(MEDIA):
             return Err(f"{key!r} is no medium", "invalid")
         if recent := self._recent.get(key):

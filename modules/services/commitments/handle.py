@@ -77,7 +77,7 @@ class CommitmentPresence:
         clock: the time.
         redactor: finds secrets in what is sent, also in errors.
         silence: returns why nothing may be sent now, "" if something may.
-        is_trusted_room: whether the owner named the room; one that was only found is told of its own commitments alone.
+        is_trusted_room: whether the owner named the room; one that was only found is told only of those made there.
 
     """
 

@@ -233,7 +233,7 @@ def is_forgotten(commitment: QueuedCommitment, now: datetime) -> bool:
 
 
 def ended_at(commitment: QueuedCommitment) -> datetime | None:
-    """Return when the last try began, the best known time of its end."""
+    """Return when the last try began, the best known time of its end; without a try, when it was made."""
     return parse_iso_or_none(commitment.last_attempt_at) or parse_iso_or_none(commitment.created_at)
 
 
@@ -258,7 +258,7 @@ _FAILED: frozenset[CommitmentStatus] = frozenset({"failed", "abandoned"})
 
 @dataclass(frozen=True, slots=True)
 class RepoCooldown:
-    """The time (ISO-8601 UTC) until which no commitment is begun in a repository; `reason` lists the failures."""
+    """Until `until` (ISO-8601 UTC), no commitment is begun in the repository; `reason` lists the failures."""
 
     owner: str
     repo: str
@@ -269,8 +269,8 @@ class RepoCooldown:
 def attention_of(commitments: Iterable[QueuedCommitment], now: datetime) -> AttentionNeeds:
     """Return what deserves attention: the live commitments, each with when it goes stale, and what keeps failing.
 
-    That is a kind of commitment that failed more than once in one place in the last 7 days. Commitments are public, so
-    none of this is private.
+    That is a type of commitment of which more than one in the same place failed, among those made in the last 7 days.
+    Commitments are public, so none of this is private.
     """
     known = sorted(commitments, key=lambda one: one.created_at)
     failures = [one for one in known if one.status in _FAILED and _since(one.created_at, now, COMMITMENT_RETENTION_MS)]
@@ -292,7 +292,7 @@ def attention_of(commitments: Iterable[QueuedCommitment], now: datetime) -> Atte
 def new_cooldowns(
     commitments: Iterable[QueuedCommitment], standing: Sequence[RepoCooldown], now: datetime
 ) -> list[RepoCooldown]:
-    """Return cooldowns for the repositories in which five commitments failed in two days and that have none yet.
+    """Return cooldowns for repositories without one in which five commitments of one type failed in two days.
 
     Failures from before a cooldown are too old to start another one when it ends.
     """

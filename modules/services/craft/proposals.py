@@ -59,7 +59,7 @@ class Proposal:
 
     @property
     def told(self) -> str:
-        """Why it is in its state: the SOUL's own reason where its own yes or no is why."""
+        """Why it is in its state: `reason`, or the SOUL's own reason if only its own yes or no led there."""
         return self.reason or (self.why if self.state in {"making", "left"} else "")
 
     @property

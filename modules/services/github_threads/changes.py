@@ -29,7 +29,7 @@ class ShownChanges:
     Attributes:
         text: the whole text.
         left_out: how many files are not shown in full.
-        invisible: for each file that is not prose, its path and the names of the added invisible characters.
+        invisible: for each file, its path and the names of invisible characters, in the path or added outside prose.
         imitations: for each file that is not prose, its path and the names of added letters that look like Latin ones.
         secrets: the paths of files with what looks like a secret in their added lines, which no model is shown.
 

@@ -64,7 +64,7 @@ class RitualSchedule:
 
 
 def parse_ritual_schedule(schedule: str) -> RitualSchedule | None:
-    """Return the schedule in a text; None if a word is not understood or the time lies in the quiet hours."""
+    """Return the schedule in a text; None without days, with an unclear word, with two times, or from 23:00 on."""
     text = straighten(schedule).lower()
     times = list(_TIME_OF_DAY.finditer(text))
     if len(times) > 1:

@@ -113,7 +113,7 @@ class Moderation:
         return [Verdict(_RULE, "block", reason, who, instead="silence")] if reason else [Verdict(_RULE)]
 
     def gate(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
-        """Hold an intent that was accepted before this was known; it leaves when that ends, unless it expired."""
+        """Hold an intent that was accepted before an obstacle was known, until the obstacle ends or it expires."""
         _, reason = self._against(intent, intent.body.public_text)
         return Wait(reason, _ASK_AGAIN_S) if reason else None
 

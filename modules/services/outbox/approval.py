@@ -90,7 +90,7 @@ def read_answer(line: str) -> tuple[bool, str, str] | None:
 def as_command(connection: sqlite3.Connection, line: str) -> str:
     """Return the owner's line as a command: `/approve 8` for "yes 8", `/reject 8 no` for "no 8 no".
 
-    Any other line is returned unchanged, also without any draft, or if a reason follows other than one waiting number.
+    A line is unchanged if it is not an answer, if there are no drafts, or if it gives a reason but not one waiting act.
     """
     answer, of = read_answer(line), store.draft_numbers(connection)
     is_yes, which, why = answer or (False, "", "")

@@ -425,7 +425,7 @@ class PictureChooser:
         self._finder = PictureFinder(self.pictures, self.rng)
 
     def pick_source(self, *, owners: bool = False) -> DesignSource | None:
-        """Return a random collection that does not rest, or one of the owner's; None if there is none."""
+        """Return a random collection that does not rest, with `owners` only of the owner's; None if there is none."""
         now = self.clock.now()
         listed = [source for source in self.sources() if source.is_owners or not owners]
         ready = [source for source in listed if self._rests_until.get(source.url, now) <= now]

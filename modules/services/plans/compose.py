@@ -179,7 +179,7 @@ class PlanComposer:
     ) -> IssuePlan | None:
         """Return one plan for the work in these issues, without tasks if they contain no work.
 
-        None if the model twice makes a plan that names none of them, or names others.
+        None if the model twice makes no plan, or one that names none of them or names others.
 
         `stands` describes the repository, as `repository_view` returns it.
 

@@ -120,7 +120,7 @@ def read_files(text: str) -> tuple[str, ...]:
 
 
 def read_status(text: str) -> TaskStatus | None:
-    """Return the status in a text, or None if it contains another word."""
+    """Return the status in a text, or None if it gives none."""
     return _status(text)[0]
 
 

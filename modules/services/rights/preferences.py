@@ -162,7 +162,7 @@ def _writers(connection: sqlite3.Connection, session_key: str) -> frozenset[str]
 def _keep(connection: sqlite3.Connection, did: str, preference: Preference, now: datetime) -> None:
     """Store what a person declared, and delete what it no longer allows.
 
-    Denied inference deletes the conversations in which they spoke, denied embedding the memories.
+    Denied inference deletes their turns from current conversations, newly denied embedding the memories of them.
     """
     before, _ = store.get(connection, [did]).get(did, (Preference(), now))
     if not tombstones.forgotten(connection, [did]):

@@ -288,7 +288,7 @@ class RitualRuns:
 
 
 def is_opening_settled(connection: sqlite3.Connection, key: str, day: date) -> bool:
-    """Return whether we opened a ritual on a date or gave it up; then we do not open it again that day."""
+    """Return whether we opened a ritual on a date or gave it up; then we do not open it by ourselves that day."""
     latest = newest(connection, OPENING_KIND, 1, key_prefix=f"{key}/{day.isoformat()}")
     return any(row.state != "pending" for row in latest)
 

@@ -40,7 +40,7 @@ class Sessions:
         did: str | None = None,
         is_note: bool = False,
     ) -> str:
-        """Store messages, all or none; a round's calls and their results belong into one call of this.
+        """Store messages, all or none; a round's calls and their results belong in one call of this.
 
         Args:
             session_id: the conversation.

@@ -88,7 +88,7 @@ class WatchedWorkspace(FileRecord):
 
     `discovered_in_thread` is the root of the thread on Bluesky in which it was first named. `active_plan_issues` are
     the numbers of its open plans at `last_polled`, when they were last read. `last_plan_synthesis_attempt` and
-    `last_health_check_attempt` are the times of the last planning and the last check of its work. Issues that nobody
+    `last_health_check_attempt` are the times of the last tries to plan and to check its work. Issues that nobody
     touched after `no_work_before` hold no work, as the model said when it read them. `finished_issue_number` is the
     issue that says that it is finished, or None. After such an issue was closed, no other is made before
     `no_sentinel_before`. `undoable_told` are the plans of which the owner was told that they have tasks which this SOUL

@@ -95,7 +95,7 @@ class _Head(PageReader):
 
 UNREADABLE = "its stored body cannot be read, so nothing is sent"
 _LONG_WAIT = timedelta(minutes=5)
-"""A reply that waited for at least this long leaves only if the post that it answers still exists."""
+"""A reply that waited for at least this long does not leave if the other account's post that it answers was deleted."""
 
 COLLECTIONS: dict[IntentKind, str] = {
     "post": "app.bsky.feed.post",

@@ -544,7 +544,7 @@ class BranchUpdateSender(ChangeSender[BranchUpdateBody]):
 
 
 class LikingSender(ChangeSender[StarBody | AccountFollowBody]):
-    """Sends intents of the kinds `star` and `account_follow`, which can be repeated without effect."""
+    """Sends intents of the kinds `star` and `account_follow`, which change nothing if repeated."""
 
     bodies = (StarBody, AccountFollowBody)
 
