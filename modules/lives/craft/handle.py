@@ -50,9 +50,13 @@ _LOOK_S = timedelta(hours=6).total_seconds()
 
 _LEAVES: Mapping[ProposalState, FrictionState] = {"left": "left", "failed": "left", "mended": "mended", "again": "seen"}
 """The state of a friction after its proposal ended, by the state of the proposal."""
-_ENDS = {"taken": "taken over", "left": "not taken over", "dropped": "failed", "again": "it helped too little"}
+_ENDS = {"taken": "accepted", "left": "not accepted", "dropped": "failed", "again": "it helped too little"}
 """How the owner is told about the end of a proposal, by its state or the act."""
-_GOES_ON = {"making": "Chose to get better at it", "waiting": "A proposal to get better waits for an answer"}
+_GOES_ON = {
+    "making": "Chose to get better at it",
+    "waiting": "A proposal to get better waits for an answer",
+    "taken": "A proposal to get better was accepted",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ _STATES = {
     "seen": "counted",
     "asked": "considered",
     "making": "prepared",
-    "taken": "taken over",
+    "taken": "accepted",
     "again": "open again",
     "left": "dropped",
 }

@@ -18,6 +18,7 @@ from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.runtime.llm.dialect import without_status
 from modules.services.coding.types import CodingStep
+from modules.services.craft.wording import proposal_stands
 from modules.services.explanation.story import (
     Act,
     Call,
@@ -81,7 +82,8 @@ def title(story: Story, timezone: str = "") -> str:
         return f"Why it has not answered {whom} yet"
     is_posts = story.asked.startswith(("at://", MESSAGES, "github:"))
     if story.proposal or (story.decisions and not is_posts):
-        return f"Why: {_short(story.proposal or story.decisions[-1].summary)}"
+        told = proposal_stands(story.proposal) if story.proposal else story.decisions[-1].summary
+        return f"Why: {_short(told)}"
     return f"Why it did not answer {whom}"
 
 
@@ -93,13 +95,13 @@ def steps(story: Story, timezone: str = "") -> list[StoryStep]:
     told += [_coded(step) for step in story.coding]
     for act in story.acts:
         told += _way(act, story.cause)
+    if story.proposal:
+        about = tuple(map(_short, story.rests_on))
+        told.append(StoryStep(story.proposal.at, "It looked at how to get better", about))
     told = sorted((_by_handle(step, story) for step in told), key=lambda step: step.at)
     first = min((step.at for step in told), default="")
     if story.trigger:
         return [_received(story.trigger, first, timezone), *told]
-    if story.rests_on:
-        about = StoryStep(first, "It looked at how to get better", tuple(map(_short, story.rests_on)))
-        return [_by_handle(about, story), *told]
     return [StoryStep(first, "You asked for it in the terminal"), *told] if _is_owner_s(story.cause) else told
 
 

@@ -23,7 +23,8 @@ from modules.runtime.journal import rows
 from modules.runtime.journal.rows import JournalRow
 from modules.services.coding import trajectory
 from modules.services.coding.types import CodingStep
-from modules.services.craft.wording import behind, evidence_for, names_about, proposal_stands
+from modules.services.craft.proposals import Proposal
+from modules.services.craft.wording import behind, evidence_for, names_about
 from modules.services.identity.types import OWN_SKILL
 from modules.services.inbox import messages, received
 from modules.services.inbox.messages import MESSAGES, ReceivedMessage
@@ -209,7 +210,7 @@ class Story:
         handles: by DID, of the accounts that a reason names by DID, if known.
         coding: the coding steps of a task, under its latest claim.
         since: where the journal begins, if earlier entries are gone; "" if none are.
-        proposal: the state of the proposal that the story is about; "" if it is about none.
+        proposal: the proposal that the story is about, if any.
         rests_on: what the proposal rests on, one line each.
 
     """
@@ -225,7 +226,7 @@ class Story:
     coding: tuple[CodingStep, ...] = ()
     since: str = ""
     handles: Mapping[str, str] = field(default_factory=dict)
-    proposal: str = ""
+    proposal: Proposal | None = None
     rests_on: tuple[str, ...] = ()
 
 
@@ -433,8 +434,7 @@ def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
     handled_with = _handled_with(connection, cause)
     made = asked.result_uri or "" if (asked := store.get(connection, subject.intent)) else ""
     posts = [uri for uri in (cause, handled_with, made) if uri.startswith(_RECEIVED) or is_task(uri) or thread_of(uri)]
-    proposal = behind(connection, cause)
-    posts += names_about(connection, proposal) if proposal else []
+    posts += names_about(connection, proposal) if (proposal := behind(connection, cause)) else []
     posts += filter(None, (subject.uri, *became_of(connection, made)))
     acts = store.about(connection, subject.intent, posts)
     entries = _entries(connection, posts, acts)
@@ -453,7 +453,7 @@ def gather(connection: sqlite3.Connection, subject: Subject) -> Story | Unknown:
         holding=tuple(map(_decided, rows.holding(connection))) if waits else (),
         since=rows.kept_since(connection),
         handles=known_handles(connection, " ".join(_reasons(acts, entries))),
-        proposal=proposal_stands(proposal) if proposal else "",
+        proposal=proposal,
         rests_on=tuple(evidence_for(connection, proposal)),
     )
     if trigger and trigger.state in {"handled", "dropped"} and not acts and not entries:

@@ -150,9 +150,9 @@ async def test_the_owner_reads_one_true_line_on_each_end_and_the_soul_their_reas
         assert sorted(one for one in await _told(life) if WISH in one or "." in one.split("\n")[0]) == sorted(
             [
                 f"“{WISH}”\nChose not to get better at it: A page would end it.",
-                "“Sing.”\nProposal to get better: taken over: maps-2: the owner approved it",
+                "“Sing.”\nProposal to get better: accepted: maps-2: the owner approved it",
                 "“Fly.”\nChose not to get better at it: A page would end it.",
-                "“Swim.”\nProposal to get better: not taken over: maps-3: nobody decided within 14 days",
+                "“Swim.”\nProposal to get better: not accepted: maps-3: nobody decided within 14 days",
             ]
         )
         await says(life, "/reflect")
@@ -186,7 +186,7 @@ async def test_after_a_no_with_a_reason_the_soul_decides_once_more_and_is_told_t
         assert "came of it before" not in mind.decisions[0]
         assert f"What came of it before: {rejected.format(1, 'make it shorter')}" in mind.decisions[1]
         (told,) = [one for one in await _told(life) if WISH in one]
-        assert told.endswith("not taken over: maps-2: the owner rejected it: still too long")
+        assert told.endswith("not accepted: maps-2: the owner rejected it: still too long")
         await says(life, f"/improve {WISH}")
         await life.works(MINUTE_S)
         assert len(mind.decisions) == 3
@@ -212,7 +212,7 @@ async def test_a_second_try_that_the_owner_approves_mends_the_friction(running_t
         await life.works(MINUTE_S)
         assert (await life.friction()).reason == "taken: maps-2"
         second, first = [await says(life, f"/why {name}") for name in ("skills/maps-2", "skills/maps-1")]
-        assert second.startswith("Why: A skill maps-2: taken over: the owner approved it")
+        assert second.startswith("Why: A skill maps-2: accepted: the owner approved it")
         assert first.startswith("Why: A skill maps-1: dropped: the owner rejected it: say it shorter")
         story = (await says(life, "/why proposal:1")).splitlines()
         rejected, changed = (
@@ -270,7 +270,7 @@ async def test_of_the_skills_of_one_reflection_the_first_is_the_proposals(
         await says(life, "/reject skills/rain-figures")
         await life.works(MINUTE_S)
         (told,) = [one for one in await _told(life) if WISH in one]
-        assert told.endswith("not taken over: rain-figures: the owner rejected it")
+        assert told.endswith("not accepted: rain-figures: the owner rejected it")
 
 
 async def test_a_decision_names_only_what_can_be_chosen_and_waits_where_nothing_can(running_town: RunningTown) -> None:
