@@ -70,7 +70,7 @@ def _waits_for(one: Proposal) -> str:
         return "the SOUL decides next whether to take it up"
     if one.rung != "skill":
         return one.reason or "it is made next"
-    shows = f"`soul drafts show {OWN_SKILL}{one.made}` shows it; while it is awake, your answer is taken up within a minute"
+    shows = f"`soul drafts show {OWN_SKILL}{one.made}` shows it; awake, it takes up your answer within a minute"
     return shows if one.state == "waiting" else "its next reflection writes the skill"
 
 
