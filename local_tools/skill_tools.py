@@ -84,7 +84,7 @@ class SkillTools:
         document = f"{OWN_SKILL}{draft.name}"
         if self.keeper is None:
             return self.words.error("File Elsewhere", file=document)
-        waiting, own = held_documents(self.keeper.home), await self.local.own()
+        waiting, own = held_documents(self.keeper.home), [one.entry for one in await self.local.own()]
         problem = objection(
             draft,
             shipped=self.skills.names,

@@ -186,7 +186,8 @@ class ImprovementHandler(Handler):
 
     async def _own_skills(self) -> str:
         """Return a line for each of the SOUL's own skills, and for each that waits for the owner's approval."""
-        own = [(one.name, one.description, one.is_off, False) for one in await self.local_skills.own()]
+        entries = [one.entry for one in await self.local_skills.own()]
+        own = [(one.name, one.description, one.is_off, False) for one in entries]
         held = await asyncio.to_thread(held_skills, self.home)
         own += [(name, purpose, False, True) for name, purpose in held.items()]
         names = ("name", "description", "is_off", "is_held")

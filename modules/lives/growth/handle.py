@@ -46,6 +46,7 @@ from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.expressions import Expressions
 from modules.services.peers.relationships import Relationships
+from modules.services.skills.own import MOST_PAGE_CHARS
 from modules.services.skills.skills import Framer, LocalSkills, Skills
 from modules.services.work.types import Disposition, Handler, WorkItem
 
@@ -94,7 +95,7 @@ class Materials:
             relationships=self._people(),
             posts=await self._posts(now),
             friction=await self._friction(now),
-            skills=self._lines("Own Skill", map(asdict, await self.local_skills.own())),
+            skills=await self._own_skills(),
             waiting=", ".join(await asyncio.to_thread(held_documents, self.home)),
             rejected=self._lines("Rejected", (await asyncio.to_thread(rejected_edits, self.home))[-_MOST_REJECTED:]),
             proposal=await self._proposal(),
@@ -102,6 +103,12 @@ class Materials:
             taken_back=taken_back,
             reader=" ".join(self.skills.render(SKILL, "Reader", one).strip() for one in readers),
         )
+
+    async def _own_skills(self) -> str:
+        """Return each of the SOUL's own skills with its page, so that it can change one."""
+        pages = await self.local_skills.own()
+        told = ({**asdict(one.entry), "page": one.text[:MOST_PAGE_CHARS].splitlines()} for one in pages)
+        return self._lines("Own Skill", told)
 
     async def _since(self, now: datetime) -> str:
         span = await self.experiences.time_span()

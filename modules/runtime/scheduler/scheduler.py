@@ -164,7 +164,7 @@ class Scheduler:
         if self._stopping:
             return Outcome(ran=False, reason="stopping")
         if name in self._running:
-            return Outcome(ran=False, reason=f"{name} is already running")
+            return Outcome(ran=False, reason=f"{name} is already running", next_in_s=_BUSY_RETRY_S)
         if loop.needs_idle and (busy := self._busy_with()):
             return Outcome(ran=False, reason=f"busy with {busy}", next_in_s=_BUSY_RETRY_S)
         task = asyncio.create_task(self._run(loop), name=f"loop:{name}")

@@ -347,10 +347,9 @@ class LocalSkills:
             found.setdefault(page.entry.name, page.entry)
         return tuple(found[name] for name in sorted(found))
 
-    async def own(self) -> list[SkillEntry]:
+    async def own(self) -> list[LocalPage]:
         """Return the SOUL's own skills by name, including those that its owner switched off."""
-        names = await self._own_names()
-        return [page.entry for name in names if (page := await self._own_page(name, with_off=True))]
+        return [page for name in await self._own_names() if (page := await self._own_page(name, with_off=True))]
 
     async def load(self, name: str) -> str | None:
         """Return the text of a skill without its front matter; None if there is none of that name."""

@@ -94,7 +94,7 @@ async def test_a_loop_that_runs_is_not_entered_again(journal: Journal) -> None:
     guard = scheduler(journal, Sample("slow", wait))
     first = asyncio.create_task(guard.run_guarded("slow"))
     await asyncio.sleep(0)
-    assert (await guard.run_guarded("slow")) == Outcome(ran=False, reason="slow is already running")
+    assert (await guard.run_guarded("slow")).reason == "slow is already running"
     gate.set()
     assert (await first).ran
 
