@@ -111,3 +111,15 @@ async def test_what_could_not_be_read_keeps_it_awake(tmp_path: Path, *, is_read:
     note = read_note(tmp_path)
     assert note is None or note.figures == Figures(0.25, "2026-05-02T00:00:00Z", 3)
     assert is_read or outcome.reason == "awareness: no answer"
+
+
+async def test_a_look_that_is_under_way_is_waited_for(tmp_path: Path) -> None:
+    watch = Watched("http://127.0.0.1:1", "rowan", "its token")
+    loop, looks = loop_of(tmp_path, watch, nothing, [], is_read=False), Looks(Outcome(ran=False, next_in_s=0.4))
+    loop.runs = lambda: looks
+    await loop.run()
+    assert (await loop.run()).next_in_s == 0.4
+    looks.outcome = Outcome(ran=True)
+    await loop.run()
+    assert loop.asleep.is_set()
+    assert watch.asked == ["DELETE", "POST", "PUT"]
