@@ -1,4 +1,4 @@
-"""Tools with which a SOUL decides how to improve, and with which its owner makes it learn something."""
+"""Tools by which a SOUL decides how to improve, and by which its owner tells it what to learn."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from modules.services.work.types import Disposition
 
 
 class ImproveInput(BaseModel):
-    """Something that the SOUL should be able to do."""
+    """A wish: something that the SOUL should be able to do."""
 
     wish: str = Field(min_length=1, max_length=WISH_CHARS)
 
 
 class DecisionInput(BaseModel):
-    """Yes or no, why, and on which rung."""
+    """The SOUL's decision on a proposal: yes or no, the reason, and the rung."""
 
     pursue: bool
     reason: str = Field(min_length=1)
@@ -35,18 +35,18 @@ class DecisionInput(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CraftTools:
-    """The handlers, with their services."""
+    """The handlers of the tools, with their services."""
 
     table: WorkTable
     words: ToolWords
 
     async def improve(self, args: ImproveInput, turn: Turn) -> ToolResult:
-        """Record what the owner wants."""
+        """Add a work item for a wish of the owner."""
         is_new = await improve(self.table, args.wish)
         return self.words.done("Wish Noted") if is_new else self.words.error("Wish Waits")
 
     async def decide(self, args: DecisionInput, turn: Turn) -> ToolResult:
-        """End a turn with the SOUL's decision."""
+        """End the turn with the SOUL's decision; return an error if the rung cannot be used."""
         rungs = turn.subject.rungs if isinstance(turn.subject, DecisionTurn) else ()
         if args.pursue and args.rung not in (*rungs, "habit", "not_at_all"):
             return self.words.error("No Rung", names=", ".join(rungs))

@@ -1,4 +1,4 @@
-"""A repository with tests, a pull request in it, and SOULs that review and revise it, moved step by step."""
+"""A repository with tests and a pull request, and SOULs that review and revise it step by step."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Reviewed:
         return [(one.author.login, one.state) for one in self.pull.reviews]
 
     def home(self, login: str = "rowan", **more: str) -> Home:
-        """The home of a SOUL that has that account."""
+        """Return the home of a SOUL with the account `login`."""
         account = self.place.network.find(login)
         assert account
         names = {"AGENT_GITHUB_USERNAME": login, "AGENT_GITHUB_TOKEN": account.token}
@@ -54,7 +54,7 @@ class Reviewed:
         return self.place.town.make_home(login, **(settings | names | more))
 
     async def put(self, path: str, text: str, branch: str = "") -> None:
-        """Let a file stand on a branch."""
+        """Write a file to a branch."""
         before = await self.owner.contents.read(SITE, path, ref=branch)
         sha = before.data.sha if before.success else ""
         ok(await self.owner.contents.write(SITE, path, text, message="Change it", branch=branch, sha=sha))
@@ -62,7 +62,7 @@ class Reviewed:
     async def offer(
         self, files: dict[str, str], *, branch: str = "more-beds", body: str = "As asked.", opened: bool = True
     ) -> None:
-        """Push a branch of `kit` with these files, and open a pull request with it if `opened`."""
+        """Push a branch of `kit` with these files, and open a pull request for it if `opened`."""
         main = ok(await self.owner.refs.get(SITE, "main"))
         ok(await self.owner.refs.create(SITE, branch, main.sha))
         for path, text in files.items():
@@ -72,7 +72,7 @@ class Reviewed:
             self.number = ok(made).number
 
     async def offer_as(self, soul: RunningSoul, files: dict[str, str], *, body: str, cause: str) -> None:
-        """Let a SOUL open the pull request for a task by its outbox, as its work does."""
+        """Let a SOUL open the pull request for a task through its outbox, as its work does."""
         await self.offer(files, branch=BRANCH, opened=False)
         pull = PullRequestBody(
             source="workspace", repo=SITE.full_name, title="More beds", body=body, head=BRANCH, base="main"
@@ -95,7 +95,7 @@ class Reviewed:
         comments: Sequence[Mapping[str, object]] = (),
         looks: Sequence[Completion] = (),
     ) -> None:
-        """Let the model look so, give this verdict, whatever it is shown, and code so, one call after the other."""
+        """Let the model make the calls `looks`, then give the verdict `event`; it makes `codes` in coding turns."""
         coding, looking = iter(codes), iter(looks)
 
         def respond(request: ChatRequest) -> Completion:
@@ -139,14 +139,14 @@ async def open_reviewed(town: RunningTown) -> AsyncIterator[Reviewed]:
 
 
 async def review(soul: RunningSoul) -> None:
-    """Look for reviews to give, once, and send what came of it."""
+    """Run the loop for reviews once, and send its acts."""
     soul.app.services.workspaces.watch(SITE)
     await soul.app.scheduler.run_guarded("reviews")
     await soul.send()
 
 
 async def code(soul: RunningSoul) -> None:
-    """Look at the reviews of its own pull requests, and do what they ask for."""
+    """Run the loops for reviews and tasks once, so that the SOUL does what reviews of its pull requests ask for."""
     await review(soul)
     async with soul.sending():
         await soul.app.scheduler.run_guarded("tasks")
@@ -171,7 +171,7 @@ FIX = (
 async def task_with_a_fault(
     place: Reviewed, files: dict[str, str] | None = None, soul: RunningSoul | None = None
 ) -> None:
-    """Let a task of `kit` stand in a pull request whose test fails, or that has `files`; `soul` opens it itself."""
+    """Open a plan, and a pull request of `kit` (or by `soul`) for its task: `files`, or a change whose test fails."""
     plan = await place.owner.create_issue(SITE, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN), labels=("plan",))
     number, files = ok(plan).number, files or {"beds.py": "BEDS = 4\n"}
     body = f"Part of #{number}, as planned."

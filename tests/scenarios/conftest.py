@@ -1,4 +1,4 @@
-"""What several scenarios begin with."""
+"""Fixtures that several scenarios share."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ from town.github.network import GitHubNetwork
 
 @pytest.fixture
 async def peers_github(running_town: RunningTown) -> AsyncIterator[GitHubNetwork]:
-    """GitHub beside the town, on which accounts name their SOULs."""
+    """Serve GitHub beside the town, with accounts that name their SOULs."""
     async with serve_peers_github(running_town) as served:
         yield served

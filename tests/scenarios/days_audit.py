@@ -1,6 +1,6 @@
-"""Counts, from what stands on the network and from the people's own notes, what a fortnight should have kept to.
+"""Checks a fortnight of several SOULs by the records on the network and the notes of the people.
 
-The limits are counted anew, over sliding windows of records; none of the rules' own code is asked.
+The limits are counted independently, over sliding windows of records, without the code of the rules.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Thread:
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture beside a SOUL's words; `content` tells files apart, 0 where there is none, `parent` what it answers."""
+    """A picture in a post of a SOUL; `content` is a hash of its file, or 0; `parent` is the uri that it replies to."""
 
     soul: str
     words: str
@@ -50,7 +50,7 @@ class Shown:
 
 @dataclass
 class Days:
-    """What is left of the days when they are over."""
+    """The records of the days, examined after their end."""
 
     town: DaysTown
     people: People
@@ -61,21 +61,21 @@ class Days:
         self.posts = sorted(self.town.network.posts(_EVERYBODY), key=lambda post: post.created_at)
         self.handles = {soul.did: name for name, soul in self.town.souls.items()}
 
-    # What stands on the feeds
+    # Posts on the feeds
 
     def own(self, name: str) -> list[Post]:
-        """All posts and replies of a SOUL, oldest first."""
+        """Return all posts and replies of a SOUL, oldest first."""
         return [post for post in self.posts if post.author.did == self.town.souls[name].did]
 
     def own_posts(self, name: str) -> list[Post]:
-        """Its own posts, without the one that says who it is and those that tell of peers."""
+        """Return the posts of a SOUL that are no replies, no identity posts and no posts about peers."""
         return [post for post in self.own(name) if post.reply is None and not self._introduces(post)]
 
     def identity_posts(self, name: str) -> list[Post]:
         return [post for post in self.own(name) if post.text.startswith(IDENTITY_POST_MARKER)]
 
     def announcements(self, name: str) -> Counter[str]:
-        """How often it told of each peer."""
+        """Return how often a SOUL posted about each peer."""
         told = (post.text for post in self.own(name) if post.reply is None and "https://github.com/sh-" in post.text)
         named = (re.findall(r"@(\w+)\.test", text) for text in told)
         return Counter(peer for names in named for peer in names)
@@ -85,7 +85,7 @@ class Days:
         return Counter(self.town.network.actor(str(record.value["subject"])).handle[:-5] for record in records)
 
     def repeated(self) -> list[tuple[str, str]]:
-        """Words that a SOUL said more than once."""
+        """Return each SOUL with each text that it posted more than once."""
         found = []
         for name in self.town.souls:
             said = Counter(" ".join(post.text.lower().split()) for post in self.own(name))
@@ -93,7 +93,7 @@ class Days:
         return found
 
     def days_without_a_thought(self) -> list[tuple[str, int]]:
-        """Which SOUL posted nothing of its own on which day, from one morning to the next."""
+        """Return each SOUL and day, from one morning to the next, without a post of its own."""
         found = []
         for name in self.town.souls:
             spoken = {int((moment(post) - self.began) / timedelta(days=1)) for post in self.own_posts(name)}
@@ -101,7 +101,7 @@ class Days:
         return found
 
     def without_invitation(self) -> list[str]:
-        """Their words, without the source of a picture, but for those soon after one that invites."""
+        """Return texts of posts that, like the `ENDINGS_APART` posts before them, invite nobody to reply."""
         found = []
         for name in self.town.souls:
             said = [post.text.partition("\n\nSource: ")[0] for post in self.own_posts(name)]
@@ -112,7 +112,7 @@ class Days:
         return found
 
     def pictures(self) -> list[Shown]:
-        """The pictures of all SOULs' posts and replies, oldest first, with their files on the network."""
+        """Return the pictures in all SOULs' posts and replies with hashes of their files; per SOUL, oldest first."""
         found = []
         for name, soul in self.town.souls.items():
             for record in reversed(self.town.network.records(soul.did, POST)):
@@ -125,17 +125,17 @@ class Days:
                     found.append(Shown(name, words, source, image["alt"], hash(content) if content else 0, parent))
         return found
 
-    # Talks
+    # Threads
 
     def threads(self) -> list[Thread]:
-        """All threads."""
+        """Return all threads."""
         found: defaultdict[str, list[Post]] = defaultdict(list)
         for post in self.posts:
             found[post.reply.root.uri if post.reply else post.uri].append(post)
         return [Thread(root, tuple(posts)) for root, posts in found.items()]
 
     def closings(self) -> list[tuple[str, str, int]]:
-        """Where a SOUL closed a talk in words more than once: thread, name, how often."""
+        """Return where a SOUL closed a talk more than once: uri of the thread, name, count."""
         found = []
         for thread in self.threads():
             closed = Counter(
@@ -147,7 +147,7 @@ class Days:
         return found
 
     def longest_run(self) -> int:
-        """The most posts of SOULs after one another in a thread, with nobody else between them."""
+        """Return the most consecutive posts of SOULs in one thread."""
         longest = 0
         for thread in self.threads():
             run = 0
@@ -157,7 +157,7 @@ class Days:
         return longest
 
     def unanswered(self, asked: Iterable[Asked]) -> list[tuple[str, str, str]]:
-        """Which of these have neither a reply nor a like of a SOUL that they speak to: author, SOUL, words."""
+        """Return posts, except late ones, that an addressed SOUL neither replied to nor liked: author, SOUL, text."""
         end = self.began + timedelta(days=self.days)
         return [
             (one.author, soul, self._text(one.uri))
@@ -167,7 +167,7 @@ class Days:
         ]
 
     def replied(self, uri: str, name: str) -> list[str]:
-        """The replies of a SOUL to a post."""
+        """Return the texts of a SOUL's replies to a post."""
         did = self.town.souls[name].did
         replies = self.town.network.index.replies(uri)
         return [str(reply.value["text"]) for reply in replies if reply.at.did == did]
@@ -176,7 +176,7 @@ class Days:
         return {self.handles[actor.did] for actor in self.town.network.likes(uri) if actor.did in self.handles}
 
     def echoes_among_three(self) -> list[tuple[str, str]]:
-        """Replies of different SOULs to one post that say the same."""
+        """Return pairs of replies to one post that say nearly the same."""
         found = []
         for one in self.people.together:
             said = [text for soul in one.souls for text in self.replied(one.uri, soul)]
@@ -189,7 +189,7 @@ class Days:
         return found
 
     def uninvited(self) -> list[str]:
-        """Likes and replies for posts that neither spoke to the SOUL nor stand in a talk with it, and no peer's."""
+        """Return the uris of strangers' posts that a SOUL liked or answered without being notified of them."""
         found = []
         for soul in self.town.souls.values():
             reached = self.town.notified[soul.did]
@@ -202,7 +202,7 @@ class Days:
     # Prompts
 
     def denied_in_prompts(self) -> list[tuple[str, KeptPrompt]]:
-        """Prompts that hold what somebody wrote who denied it then; who came to it later had done so a day before."""
+        """Return authors and prompts with texts that were denied by then; for `DENIES_LATER`, since a day at least."""
         kept = {one.words: one for one in self.people.denied}
         found = []
         for words, prompt in self.town.mind.prompts.holding(kept):
@@ -213,7 +213,7 @@ class Days:
         return found
 
     def allowed_in_prompts(self) -> int:
-        """How often the words of who denied it later stood in a prompt before: what the search can find."""
+        """Return how many prompts hold texts of `DENIES_LATER`, which proves that the search finds such texts."""
         words = [one.words for one in self.people.denied if one.author == DENIES_LATER]
         return len(self.town.mind.prompts.holding(words))
 
@@ -229,7 +229,7 @@ class Days:
 
 
 def untold(soul: DaysSoul) -> list[str]:
-    """Decisions about posts that the owner did not see in the terminal with their reason, or that have none."""
+    """Return decisions that have no reason, or that the terminal did not show with their reason."""
     shown = {(message, detail) for _, message, detail in soul.lines}
     told = {message for message, _ in shown}
     decisions = [one.entry for one in soul.journal.values() if one.entry.kind == "decision" and one.entry.line]
@@ -245,12 +245,12 @@ def moment(post: Post) -> datetime:
 
 
 def bare(text: str) -> str:
-    """The words of a text, without names and links."""
+    """Return the words of a text in lower case, without names and links."""
     return " ".join(re.findall(r"[a-z]+", re.sub(r"@\S+|https?://\S+", " ", text.lower())))
 
 
 def alike(one: str, other: str) -> float:
-    """How many of the words of both are in both, 0 to 1, without those that all statements share."""
+    """Return the share of words that two texts have in common, 0 to 1, without `_SHARED_BY_ALL`."""
     first, second = (set(bare(text).split()) - _SHARED_BY_ALL for text in (one, other))
     return len(first & second) / max(1, len(first | second))
 

@@ -1,6 +1,6 @@
-"""The limits of the manners, counted anew over sliding windows of what stands on the network, and over the ledger.
+"""Counts what the rules of etiquette limit, over sliding windows of network records and over the ledger.
 
-None of the rules' own code is asked, and none of their numbers is known here.
+It uses neither the code nor the numbers of the rules.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.scenarios.days_town import strangers_day
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 _POINTS = 3
-"""What a record costs."""
+"""The points that one record costs."""
 
 Moments = Sequence[tuple[datetime, str]]
 
@@ -32,14 +32,14 @@ class Counters:
     events: Events
 
     def strangers_an_hour(self, names: Collection[str]) -> int:
-        """The most people, neither owner nor SOUL, who got a reply of one of these SOULs within an hour."""
+        """Return the most people, neither owner nor SOUL, who got a reply of one of these SOULs within an hour."""
         return max(
             most([event for event in self._replies(name) if self.days.is_stranger(event[1])], HOUR, distinct=True)
             for name in names
         )
 
     def replies_to_one(self, window: timedelta) -> int:
-        """The most replies of one SOUL to one account that is neither the owner's nor a SOUL's, within a window."""
+        """Return the most replies of one SOUL within a window to one account, neither the owner's nor a SOUL's."""
         return max(
             most([event for event in self._replies(name) if event[1] == person], window, distinct=False)
             for name in self.days.town.souls
@@ -47,7 +47,7 @@ class Counters:
         )
 
     def replies_to_peer(self, window: timedelta) -> int:
-        """The most replies of one SOUL to another, within a window."""
+        """Return the most replies of one SOUL to another, within a window."""
         return max(
             most([event for event in self._replies(name) if event[1] == peer.did], window, distinct=False)
             for name in self.days.town.souls
@@ -55,7 +55,7 @@ class Counters:
         )
 
     def same_words_a_day(self) -> int:
-        """How often a SOUL said the same to anybody within a day; names, links, digits and signs make no difference."""
+        """Return how often a SOUL replied the same within a day; names, links, digits and signs are ignored."""
         return max(
             most(times, DAY, distinct=False)
             for name in self.days.town.souls
@@ -63,7 +63,7 @@ class Counters:
         )
 
     def own_posts_a_day(self) -> int:
-        """The most posts of its own that a SOUL wrote on one day of the calendar."""
+        """Return the most posts of its own that a SOUL wrote on one calendar day."""
         return max(
             len([post for post in self.days.own_posts(name) if moment(post).date() == date])
             for name in self.days.town.souls
@@ -71,11 +71,11 @@ class Counters:
         )
 
     def logins_a_day(self) -> int:
-        """The most sessions that one account asked for with its password within a day."""
+        """Return the most sessions that one account requested with its password within a day."""
         return max(most([(at, "") for at in times], DAY, distinct=False) for times in self.days.town.logins.at.values())
 
     def points(self, window: timedelta) -> int:
-        """The most points that the records of one SOUL cost within a window, as far as they stand."""
+        """Return the most points within a window for the records that one SOUL still has on the network."""
         return max(
             _POINTS
             * most(
@@ -91,18 +91,18 @@ class Counters:
         )
 
     def messages_to_one(self, window: timedelta) -> int:
-        """The most direct messages of one SOUL to one account that is not the owner's, within a window."""
+        """Return the most direct messages of one SOUL to one account that is not the owner's, within a window."""
         return max(
             most(self.events.answers(author, soul), window, distinct=False)
             for author, soul in {(one.author, one.soul) for one in self.events.written if one.author != "owner"}
         )
 
     def strangers_share(self, name: str, *, without_last: bool = False) -> int:
-        """The most tokens that strangers together had of a day of a SOUL."""
+        """Return the most tokens that strangers together used on one day of a SOUL."""
         return strangers_day(self.days.town.souls[name].calls.values(), without_last=without_last)
 
     def _replies(self, name: str) -> list[tuple[datetime, str]]:
-        """When a SOUL replied to whom, oldest first."""
+        """Return the time and the addressee of each reply of a SOUL, oldest first."""
         return [(moment(post), author_of(post.reply.parent.uri)) for post in self.days.own(name) if post.reply]
 
     def _replies_by_words(self, name: str) -> Mapping[str, Moments]:
@@ -114,7 +114,7 @@ class Counters:
 
 
 def most(events: Moments, window: timedelta, *, distinct: bool) -> int:
-    """The most events, or different names of events, that any window holds; `events` oldest first."""
+    """Return the most events, or distinct names of events, in any window; `events` are oldest first."""
     best, first = 0, 0
     for last, (at, _) in enumerate(events):
         while events[first][0] <= at - window:
@@ -125,7 +125,7 @@ def most(events: Moments, window: timedelta, *, distinct: bool) -> int:
 
 
 def figures(days: Days, counters: Counters, young: Collection[str], old: Collection[str]) -> str:
-    """What `make test-days` prints."""
+    """Return the text that `make test-days` prints."""
     town, people, events = days.town, days.people, counters.events
     souls, talks = town.souls, {(one.author, one.soul) for one in events.written}
     own = [post for name in souls for post in days.own(name)]
@@ -168,5 +168,5 @@ def figures(days: Days, counters: Counters, young: Collection[str], old: Collect
 
 
 def _letters(text: str) -> str:
-    """The letters of a text alone, without names and links."""
+    """Return the letters of a text in lower case, without names and links."""
     return "".join(re.findall(r"[^\W\d_]", re.sub(r"@\S+|https?://\S+", " ", text.lower())))

@@ -1,6 +1,6 @@
-"""What happens once in the fortnight, beside what people do every day: crowds, somebody tireless, a tool to build.
+"""Events of the fortnight beside the daily life: crowds, a tireless person, a tool to build, direct messages.
 
-And who writes direct messages. The words of each message stand in no other text.
+The words of each direct message occur in no other text.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from town.atproto.chat import DECLARATION, Convo
 
 TIRELESS = "ivo"
 COMMANDED = "wren"
-"""To which SOUL the owner gives a command by direct message."""
+"""The SOUL to which the owner sends a command by direct message."""
 _CROWDS = (("rowan", 5, 26), ("marlow", 6, 34))
-"""A SOUL, the day on which a crowd comes to it, and of how many."""
+"""For each crowd: the SOUL to which it writes, the day, and the number of people."""
 _TIRELESS_DAY, _TIRELESS_TIMES = 9, 72
 _BUILDS_DAY = 3
 _THANKFUL = 0.4
@@ -32,7 +32,7 @@ _SYLLABLES = "bra clo dri fle gru klo pli sno tra vlu".split()  # noqa: SIM905 -
 
 @dataclass(frozen=True)
 class Written:
-    """Direct messages that somebody wrote one after the other; `wants` says whether there is something to answer."""
+    """Direct messages that somebody wrote one after the other; `wants` says whether they want an answer."""
 
     author: str
     soul: str
@@ -43,7 +43,7 @@ class Written:
 
 @dataclass
 class Events:
-    """Plans them, and remembers what was written and asked."""
+    """Plans the events, and keeps what was written and asked."""
 
     people: People
     written: list[Written] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Events:
     thanks: int = 0
 
     def begin(self, days: int) -> None:
-        """Plan so many days."""
+        """Schedule the events of so many days."""
         town, rng = self.people.town, self.people.rng
         began = town.clock.monotonic()
         for name in (*TALKERS, *DENIES_BEFORE, "owner"):
@@ -74,12 +74,12 @@ class Events:
         town.at(began + 2 * DAY_S + 4 * HOUR_S, self._commands)
 
     def _comes(self, author: str, soul: str) -> None:
-        """Ask a SOUL something."""
+        """Let somebody ask a SOUL something."""
         rng = self.people.rng
         self.crowd.append(self.people.post(author, f"@{soul}.test {sentence(rng)} {question(rng)}", (soul,)))
 
     def _wants_a_tool(self) -> None:
-        """The owner describes a tool to three SOULs, and asks for a workspace and a plan."""
+        """Let the owner describe a tool to three SOULs, and ask for a workspace and a plan."""
         for name in BUILDERS:
             self.people.town.souls[name].expects_work(DAY_S / 4)
         named = " ".join(f"@{name}.test" for name in BUILDERS)
@@ -88,7 +88,7 @@ class Events:
     # Direct messages
 
     def _writes(self, author: str) -> None:
-        """One message, or two of which the second belongs to the first."""
+        """Send one message, or two in a row; for an author other than the owner, sometimes plan thanks."""
         soul = self.people.rng.choice(sorted(self.people.town.souls))
         words = tuple(self._words() for _ in range(1 if author == "owner" else self.people.rng.randint(1, 2)))
         self._send(author, soul, words, wants=True)
@@ -105,7 +105,7 @@ class Events:
         return " ".join("".join(self.people.rng.choices(_SYLLABLES, k=4)) for _ in range(4))
 
     def _thanks(self, author: str, soul: str) -> None:
-        """Thanks get no answer. Who got no answer yet has nothing to thank for."""
+        """Send thanks, which expect no answer, if the SOUL answered before."""
         if self.answers(author, soul):
             self._say(author, soul, "Thanks a lot!")
             self.thanks += 1
@@ -124,11 +124,11 @@ class Events:
         town.souls[soul].has_message()
 
     def convo(self, author: str, soul: str) -> Convo:
-        """The conversation of these two."""
+        """Return the conversation between these two."""
         town = self.people.town
         return town.network.chat.begin(town.account(author), town.souls[soul].did)
 
     def answers(self, author: str, soul: str) -> list[tuple[datetime, str]]:
-        """What a SOUL wrote to somebody, oldest first."""
+        """Return when and what a SOUL wrote to somebody, oldest first."""
         did = self.people.town.souls[soul].did
         return [(one.sent_at, one.text) for one in self.convo(author, soul).messages if one.sender == did]

@@ -1,6 +1,6 @@
-"""A mind that wants too much: it repeats itself, echoes its peers, thanks for thanks, and forgets to invite.
+"""A mind that breaks the rules: it repeats itself, echoes its peers, thanks for thanks, and invites nobody.
 
-What holds for a SOUL with such a mind is held by the program. What is no post is left to the town's own mind.
+If a SOUL with this mind keeps the rules, the program enforces them. The town's own mind takes all other turns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from town.model.types import ChatRequest, Completion
 MODEL = "test-mind"
 WORKSPACE = "ferry clock"
 ASKS_FOR_WORK = "Please make a workspace"
-"""What stands in a post that asks for work: only there does the mind begin any."""
+"""The words of a post that asks for work; the mind begins work for no other post."""
 TASKS = [{"title": "Read the timetable", "description": "All lines, all days.", "files": ["timetable.js"]}]
 
 _NOUNS = """
@@ -58,7 +58,7 @@ _THANKS = (
 
 
 def sentence(rng: random.Random) -> str:
-    """A statement that hardly anybody makes twice."""
+    """Return a random statement that is very unlikely to occur twice."""
     one, two, three = rng.sample(_NOUNS.split(), 3)
     first, second = rng.sample(_ADJECTIVES.split(), 2)
     verb, other = rng.sample(_VERBS.split(), 2)
@@ -66,14 +66,14 @@ def sentence(rng: random.Random) -> str:
 
 
 def question(rng: random.Random) -> str:
-    """A question with two things to choose from."""
+    """Return a random question with two things to choose from."""
     one, two = rng.sample(_NOUNS.split(), 2)
     first, second = rng.sample(_ADJECTIVES.split(), 2)
     return f"Which would you pick {rng.choice(_PLACES)}, a {first} {one} or a {second} {two}?"
 
 
 def _shared_work(facts: TurnFacts, about: PostFacts, offers: set[str]) -> Completion | None:
-    """The workspace and then the plan, wherever they are asked for, whoever else was asked for them."""
+    """Return the call that creates the workspace, then the plan, if the post asks for work; else None."""
     if ASKS_FOR_WORK not in about.text:
         return None
     tried = {outcome.tool for outcome in facts.outcomes}
@@ -85,7 +85,7 @@ def _shared_work(facts: TurnFacts, about: PostFacts, offers: set[str]) -> Comple
 
 
 def _made(request: ChatRequest) -> str:
-    """The address of the plan that this turn has made; "" where it has made none."""
+    """Return the URL of the plan that this turn created; "" if it created none."""
     for message in request.messages:
         if message.role == "tool" and '"issueUrl"' in message.text:
             told = json.loads(message.text)
@@ -94,7 +94,7 @@ def _made(request: ChatRequest) -> str:
 
 
 class WilfulMind:
-    """A `Mind`. `wanted` counts what it wanted by kind; `prompts` keeps what it was asked."""
+    """A `Mind`. `wanted` counts the texts that it chose, by kind; `prompts` keeps the requests."""
 
     models = (MODEL,)
     about = "A mind of a test that wants too much."
@@ -124,7 +124,7 @@ class WilfulMind:
         return chosen or await self._scripted.complete(request)
 
     def _express(self, facts: TurnFacts, offers: set[str]) -> Completion | None:
-        """One picture in three invites nobody."""
+        """Return a call that posts a picture (one in three invites nobody) or a thought; None without these tools."""
         if "bluesky_post_found" in offers:
             asks = f" {question(self._rng)}" if self._rng.random() > 1 / 3 else ""
             return self._say("bluesky_post_found", facts, self._want("picture", f"{sentence(self._rng)}{asks}"))
@@ -145,7 +145,7 @@ class WilfulMind:
         return call(tool, text=text)
 
     def _thought(self, facts: TurnFacts) -> str:
-        """One in seven was said before, one in four invites nobody, one in ten speaks to a peer."""
+        """Return a thought: one in seven was said before, one in four invites nobody, one in ten speaks to a peer."""
         chance, earlier = self._rng.random(), self._said[facts.agent.handle]
         if facts.outcomes:
             return f"{sentence(self._rng)} {question(self._rng)}"
@@ -159,8 +159,8 @@ class WilfulMind:
         return self._want("thought", f"{sentence(self._rng)} {question(self._rng)}")
 
     def _answer(self, facts: TurnFacts, about: PostFacts) -> str:
-        """Thanks for thanks, the words of a peer where one spoke, now and then its own again; else something new."""
-        # NOTE(self): it repeats no thanks, for who asks is answered by what says something.
+        """Return thanks for thanks, the words of a peer in the thread, sometimes its own again, or something new."""
+        # NOTE(self): it does not repeat thanks, as a question needs an answer with content.
         chance, earlier = self._rng.random(), [one for one in self._said[facts.agent.handle] if one not in _THANKS]
         peers = [line.text for line in about.thread if line.who in self._handles - {facts.agent.handle, about.author}]
         if facts.outcomes:

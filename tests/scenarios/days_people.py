@@ -1,7 +1,7 @@
-"""Who lives around the SOULs: people that ask, thank, quarrel, repost, post again what they deleted, and fall silent.
+"""The people around the SOULs, who ask, thank, quarrel, repost, delete a post and post it again, and fall silent.
 
-Some declared that their posts are not to reach a model: two before anybody met them, one in the middle, one by an older
-kind of record. They take part like everybody.
+Three declare that their posts may not reach a model: two at the beginning, one in the middle. One declares that no
+content may be generated from their posts. They take part like everybody.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TALKERS = ("ada", "bo", "cleo", "dan", "eve", "finn", "gil", "hanna")
 DENIES_BEFORE, DENIES_LATER = ("nell", "otto"), "pia"
 NO_REPLIES = "quin"
 HONOURED_WITHIN = timedelta(hours=24)
-"""What somebody declares is read again after so long."""
+"""The time after which a declaration is read again at the latest."""
 _DENIERS = (*DENIES_BEFORE, DENIES_LATER)
 _THANKS = ("Thanks!", "thank you so much", "Perfect, thanks a lot!", "👍", "That makes sense, thank you!", "lol nice")
 _QUARRELS = ("No, I disagree:", "That is simply not so.", "You keep dodging this:")
@@ -32,7 +32,7 @@ _SYLLABLES = "ba du fi go ka le mo ni po ru sa ti ve zu".split()  # noqa: SIM905
 
 @dataclass(frozen=True)
 class Asked:
-    """A post with something to say, to these SOULs, by somebody who wants an answer."""
+    """A post to these SOULs by somebody who wants an answer."""
 
     uri: str
     author: str
@@ -42,7 +42,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Kept:
-    """A post by somebody who denies that it reaches a model; `words` stand in no other post."""
+    """A post whose author denies that it may reach a model; `words` occur in no other post."""
 
     author: str
     words: str
@@ -51,7 +51,7 @@ class Kept:
 
 @dataclass
 class People:
-    """What they do day by day, and what they remember of it. `busy` is how many things they begin a day."""
+    """Plans what people do each day, and keeps what they posted. `busy` is the number of things begun per day."""
 
     town: DaysTown
     busy: int = 24
@@ -65,7 +65,7 @@ class People:
     _posted: list[str] = field(default_factory=list)
 
     def begin(self, days: int) -> None:
-        """Plan so many days."""
+        """Schedule what people do for so many days."""
         town, clock = self.town, self.town.clock
         for name in (*TALKERS, *_DENIERS, NO_REPLIES):
             town.account(name)
@@ -74,7 +74,7 @@ class People:
         self._declare(NO_REPLIES, syntheticContent=False)
         town.at(clock.monotonic() + 4.5 * DAY_S, lambda: self._declare(DENIES_LATER, inference=False))
         town.after(2 * MINUTE_S, self._owner_introduces)
-        # NOTE(self): before the SOULs' own thoughts have shown every picture of the gallery, which takes them few days.
+        # NOTE(self): early, as the SOULs' own thoughts show every picture of the gallery within a few days.
         for minutes in (3, 4):
             town.after(minutes * MINUTE_S, partial(self._begin, self._ask_about_design))
         doings = {
@@ -88,7 +88,7 @@ class People:
         }
         for day in range(days):
             morning = clock.monotonic() + day * DAY_S + HOUR_S
-            # NOTE(self): drawn ahead, so that what the SOULs do moves nobody to ask for something else.
+            # NOTE(self): drawn in advance, so that the acts of the SOULs do not change what people do.
             for doing in self.rng.choices(list(doings), list(doings.values()), k=self.busy):
                 town.at(morning + self.rng.uniform(0, 15 * HOUR_S), partial(self._begin, doing))
             town.at(morning + self.rng.uniform(0, 12 * HOUR_S), self._ask_three)
@@ -101,7 +101,7 @@ class People:
         self.town.network.put(self.town.account(name), PREFERENCE, "self", record)
         self.declared[name] = self.town.clock.now()
 
-    # What they begin
+    # What people begin
 
     def _owner_introduces(self) -> None:
         named = " ".join(f"@{name}.test" for name in self.town.souls)
@@ -127,14 +127,14 @@ class People:
         self.design.append(self.post(author, text, (soul,)))
 
     def _ask_three(self) -> None:
-        """One post names three SOULs."""
+        """Post a question to three SOULs."""
         author = self.rng.choice(("owner", "ada", "cleo"))
         three = tuple(self.rng.sample(sorted(self.town.souls), min(3, len(self.town.souls))))
         named = " ".join(f"@{name}.test" for name in three)
         self.together.append(self.post(author, f"{named} {sentence(self.rng)} {question(self.rng)}", three))
 
     def _answer_newest(self, author: str) -> None:
-        """Take up what a SOUL has just thought aloud."""
+        """Reply to the newest own post of a SOUL."""
         soul = self.rng.choice(sorted(self.town.souls))
         own = [
             post
@@ -145,7 +145,7 @@ class People:
             self.post(author, f"{sentence(self.rng)} I would keep the first one.", (soul,), under=own[0].uri)
 
     def _react(self, author: str) -> None:
-        """Like, repost or follow."""
+        """Like or repost the newest post of a SOUL, or follow the SOUL."""
         soul = self.rng.choice(sorted(self.town.souls))
         posts = self.town.network.records(self.town.souls[soul].did, POST)
         kind = self.rng.choice((LIKE, REPOST, FOLLOW))
@@ -157,7 +157,7 @@ class People:
             self.town.network.create(self.town.account(author), kind, record)
 
     def _post_again(self, author: str) -> None:
-        """Delete the newest question, and ask it again with other capitals."""
+        """Delete the newest question to one SOUL if nobody replied, and post it again in upper case."""
         own = [one for one in self.asked if one.author == author and len(one.souls) == 1]
         if not own:
             return
@@ -171,7 +171,7 @@ class People:
         self.town.network.post_as(self.town.account(author), f"{handle} {rest.upper()}")
 
     def _deny(self, _: str) -> None:
-        """Let a denier write to a SOUL, or into a talk with one, or a post under which somebody else asks one."""
+        """Let a denier mention a SOUL, reply to it, or write a post under which somebody else asks a SOUL."""
         author = self.rng.choice(_DENIERS)
         words = " ".join("".join(self.rng.choices(_SYLLABLES, k=4)) for _ in range(4))
         soul = self.rng.choice(sorted(self.town.souls))
@@ -193,14 +193,14 @@ class People:
         self.post(author, f"@{soul}.test {sentence(self.rng)} {question(self.rng)}", (soul,), under=uri)
 
     def _talk_of(self, soul: str) -> str:
-        """The newest reply of a SOUL, or its newest post."""
+        """Return the uri of the newest post or reply of a SOUL; "" if there is none."""
         posts = self.town.network.records(self.town.souls[soul].did, POST)
         return posts[0].uri if posts else ""
 
-    # What they do when somebody answers
+    # What people do when a SOUL replies
 
     def _notice(self, event: NetworkEvent) -> None:
-        """A SOUL wrote to one of them: thanks, a quarrel, a question, or nothing."""
+        """Let the person to whom a SOUL replied thank, quarrel, ask, or do nothing."""
         post = self.town.network.index.posts.get(event.uri) if event.kind == "created" else None
         if (
             post is None
@@ -231,7 +231,7 @@ class People:
             self.post(author, text, (soul,), under=uri)
 
     def post(self, author: str, text: str, souls: tuple[str, ...], under: str | None = None) -> Asked:
-        """Let somebody write to these SOULs, who may expect an answer."""
+        """Let somebody write to these SOULs, and record that they expect an answer."""
         did = self.town.account(author)
         uri, _ = self.town.network.post_as(did, text, reply_to_uri=under)
         asked = Asked(uri, author, souls, self.town.clock.now())

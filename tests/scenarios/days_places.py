@@ -1,6 +1,6 @@
-"""Where else the SOULs of the fortnight are: a gallery whose pictures they show, and GitHub with real Git.
+"""Services of the fortnight beside the network: a gallery whose pictures the SOULs show, and GitHub with real Git.
 
-And who logged in when, noted at the door of the network.
+Also records who logged in to the network, and when.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _CATALOGUE = """
 
 @dataclass(frozen=True)
 class Places:
-    """The two services; `github` is what stands on GitHub."""
+    """The two services; `github` holds the accounts and repositories on GitHub."""
 
     gallery_url: str
     github_url: str
     github: Arrangement
 
     def settings(self, login: str) -> Mapping[str, str]:
-        """What the `.env` of the SOUL with this login on GitHub says of them."""
+        """Return the settings in `.env` of the SOUL with this login on GitHub."""
         return {
             "ARENA_API_URL": f"{self.gallery_url}/v2",
             "GITHUB_API_URL": self.github_url,
@@ -56,7 +56,7 @@ class Places:
 
 
 async def open_places(stack: AsyncExitStack, dids: Mapping[str, str], clock: Clock, root: Path) -> Places:
-    """Serve both until the stack closes; `dids` are those of the SOULs, by their logins on GitHub."""
+    """Serve both until the stack closes; `dids` are the DIDs of the SOULs by their logins on GitHub."""
     github = await arrange({login: login for login in dids}, dids, clock, root / "git")
     gallery_url = await stack.enter_async_context(serve(gallery_app(clock)))
     github_url = await stack.enter_async_context(serve(github_app(github.network)))
@@ -64,7 +64,7 @@ async def open_places(stack: AsyncExitStack, dids: Mapping[str, str], clock: Clo
 
 
 def love_pictures(home: Home, name: str) -> None:
-    """Let SELF.md name the collections of the gallery, and the owner vouch for them in SOUL.md."""
+    """Add the collections of the gallery to SELF.md, and to SOUL.md, where the owner vouches for them."""
     text = template("SELF.md").replace("{{AGENT_NAME}}", name).replace("{{DATE}}", "2026-01-05")
     home.self_md.write_text(f"{text}\n{_CATALOGUE}")
     home.soul.write_text(f"{home.soul.read_text()}\n{_CATALOGUE}")
@@ -72,7 +72,7 @@ def love_pictures(home: Home, name: str) -> None:
 
 @dataclass
 class CountedLogins:
-    """The network's service; `at` tells when each account asked for a session, by what it called itself."""
+    """The network's service; `at` holds the times of requests for a session, by the identifier of the account."""
 
     app: ASGIApp
     clock: Clock

@@ -1,8 +1,8 @@
-"""Days of several whole SOULs in one process: a real network and model service over HTTP, real files, one clock.
+"""Runs days of several whole SOULs in one process: a real network and model service over HTTP, real files, one clock.
 
-Everything but the time is as in life. Nobody waits: the clock goes to the next moment at which somebody has something
-to do. A look that would find nothing changes nothing, so a SOUL looks when the network has something new for it, within
-the time that its own interval would have taken, and now and then besides. One SOUL is busy at a time.
+Only the time is simulated: the clock jumps to the next moment at which somebody has something to do. A look that finds
+nothing changes nothing, so a SOUL looks when the network has something new for it, within its usual interval, and a few
+times a day besides. Only one SOUL runs at a time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from town.serving import serve
 
 @dataclass(frozen=True)
 class ModelCall:
-    """One call: its day, for whom it was, and its tokens in and out together."""
+    """One model call: its time and day, whom it was for, and the sum of its input and output tokens."""
 
     id: str
     at: str
@@ -51,13 +51,13 @@ class ModelCall:
 
 
 def read_ledger(connection: sqlite3.Connection) -> list[ModelCall]:
-    """All calls that are in the ledger."""
+    """Return all calls in the ledger."""
     rows = connection.execute("SELECT id, at, day, importance, input_tokens + output_tokens FROM model_calls")
     return [ModelCall(*row) for row in rows]
 
 
 def strangers_day(calls: Iterable[ModelCall], *, without_last: bool = False) -> int:
-    """The most tokens that strangers together had of a day; `without_last` leaves out the last call of each day."""
+    """Return the most tokens of strangers together on one day; `without_last` omits the last call of each day."""
     by_day: defaultdict[str, list[ModelCall]] = defaultdict(list)
     for call in sorted(calls, key=lambda one: one.at):
         if call.importance == "stranger":
@@ -89,15 +89,15 @@ _FIRST_S = {"peers": MINUTE_S, "engagement": 30 * MINUTE_S, "messages": MINUTE_S
 _AFTER_A_MESSAGE_S = {"message-talk": 2.0, "message-others": 40.0}
 _WAITS_FOR_GITHUB = frozenset(["tasks"])
 _TELLS_WHEN = frozenset(["tasks", "message-others"])
-"""Loops that run again when they say."""
+"""Loops that set the time of their next run themselves."""
 _JOURNAL_ROWS = 100_000
 OLD = timedelta(days=40)
-"""How old the accounts are that were there before."""
+"""The age of the accounts that existed before the beginning."""
 
 
 @dataclass
 class DaysTown:
-    """The network, the mind, and what is to happen when. `root` is where homes lie."""
+    """The network, the mind, and the scheduled events. `root` contains the homes."""
 
     root: Path
     clock: StridingClock
@@ -112,24 +112,24 @@ class DaysTown:
     souls: dict[str, DaysSoul] = field(default_factory=dict)
     owner: str = ""
     notified: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """The records that each SOUL, by did, was ever notified of: also those that were deleted since then."""
+    """The uris of the records that each SOUL, by DID, was ever notified of, including deleted ones."""
     _events: list[tuple[float, int, Callable[[], Awaitable[None] | None]]] = field(default_factory=list)
     _order: itertools.count[int] = field(default_factory=itertools.count)
 
     def account(self, name: str) -> str:
-        """The did of `name`.test, made on first use."""
+        """Return the DID of `name`.test; create the account on first use."""
         found = self.network.find(f"{name}.test")
         return found.did if found else self.network.create_account(f"{name}.test", PASSWORD, display_name=name).did
 
     def at(self, moment: float, what: Callable[[], Awaitable[None] | None]) -> None:
-        """Let `what` happen at that moment of the clock, or at once where it is past."""
+        """Schedule `what` for that moment of the clock; it is due at once if the moment is past."""
         heapq.heappush(self._events, (moment, next(self._order), what))
 
     def after(self, seconds: float, what: Callable[[], Awaitable[None] | None]) -> None:
         self.at(self.clock.monotonic() + seconds, what)
 
     async def live(self, seconds: float) -> None:
-        """Let everything happen that is due within so many seconds; what it causes belongs to it."""
+        """Run all events that are due within so many seconds, including those that they schedule."""
         end = self.clock.monotonic() + seconds
         while self._events and self._events[0][0] <= end:
             moment, _, what = heapq.heappop(self._events)
@@ -140,7 +140,7 @@ class DaysTown:
 
 
 class DaysSoul:
-    """One SOUL of the town, that can be ended and woken again in the same home."""
+    """One SOUL of the town, which can be stopped and started again in the same home."""
 
     def __init__(self, town: DaysTown, home: Home, name: str) -> None:
         self.name = name
@@ -162,12 +162,12 @@ class DaysSoul:
 
     @property
     def app(self) -> App:
-        """The program while it runs."""
+        """The running program; the SOUL must be awake."""
         assert self._app, f"{self.name} is not awake"
         return self._app
 
     async def wake(self) -> None:
-        """Start, and let its loops run from now on."""
+        """Start the program, and schedule its loops."""
         self.starts += 1
         self._console = SilentConsole()
         self._app = await self._stack.enter_async_context(
@@ -192,7 +192,7 @@ class DaysSoul:
             self._plan(name, seconds)
 
     async def end(self) -> None:
-        """Stop in order; what its journal and its terminal told is kept."""
+        """Stop the program properly, and keep its journal, terminal lines and model calls."""
         if self._app is None:
             return
         app, self._app = self._app, None
@@ -205,23 +205,23 @@ class DaysSoul:
         await self._stack.aclose()
 
     def has_news(self) -> None:
-        """The network has something new for it."""
+        """Schedule a look, as the network has something new for the SOUL."""
         self._plan("awareness", self._town.rng.uniform(1.0, _LOOK_S))
 
     def has_message(self) -> None:
-        """Somebody wrote it a direct message."""
+        """Schedule a look at direct messages, as somebody wrote one."""
         self._plan("messages", self._town.rng.uniform(1.0, _LOOK_S))
 
     def expects_work(self, seconds: float) -> None:
-        """For so long, what a look hands to the outbox leaves at once, as the look may wait for it."""
+        """For so many seconds, send at once what a look hands to the outbox, as the look may wait for it."""
         self._expects_work_until = self._town.clock.monotonic() + seconds
 
     def is_due(self, loop: str, within_s: float) -> bool:
-        """Whether a loop runs within so many seconds."""
+        """Return whether a loop runs within so many seconds."""
         return self._due.get(loop, float("inf")) <= self._town.clock.monotonic() + within_s
 
     def _plan(self, loop: str, seconds: float) -> None:
-        """Let a loop run after so many seconds, unless it does so earlier anyway."""
+        """Schedule a loop after so many seconds, unless it runs earlier anyway."""
         if self._app is None:
             return
         moment = self._town.clock.monotonic() + seconds
@@ -267,7 +267,7 @@ class DaysSoul:
         return max(soon, MINUTE_S) if soon is not None else _SELDOM_S[loop]
 
     async def _next_look_s(self, app: App, outcome: Outcome) -> float:
-        """Its own interval while it gets something done; longer each time while what waits only waits."""
+        """Return the seconds until the next look: longer each time while posts only wait, long if none waits."""
         before, self._waiting = self._waiting, (await app.services.situation()).waits.posts
         idle = outcome.ran and self._waiting == before
         self._look_s = min(2 * self._look_s, _LONGEST_LOOK_S) if idle else _LOOK_S
@@ -286,10 +286,10 @@ async def open_days_town(
     old: Collection[str] = (),
     budgets: Mapping[str, int] | None = None,
 ) -> AsyncIterator[DaysTown]:
-    """A fresh town on one clock, with a home for each of `names`; nobody is awake yet.
+    """Open a new town on one clock, with a home for each of `names`; no SOUL is awake yet.
 
-    `with_places` opens the gallery and GitHub too. The accounts of `old` were made long before. `budgets` are tokens
-    for a day, by name.
+    `with_places` opens the gallery and GitHub too. The accounts of `old` have the age `OLD`. `budgets` are tokens for
+    a day, by name.
     """
     clock = StridingClock(MORNING - OLD)
     network, faults = Network(clock=clock), AtprotoFaults(random.Random(seed))
@@ -346,7 +346,7 @@ def _home(town: DaysTown, name: str, budget: int | None) -> Home:
 
 
 class _Post:
-    """Tells each SOUL as soon as the network has something new for it."""
+    """Schedules a look of each SOUL for which the network has something new."""
 
     def __init__(self, town: DaysTown) -> None:
         self._town = town

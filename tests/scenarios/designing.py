@@ -34,7 +34,7 @@ class Designing:
         return sorted((one.value for one in records), key=lambda value: value["createdAt"])
 
     def shown(self) -> list[dict[str, Any]]:
-        """The pictures of our posts, each with the text beside it; every one has its file on the network."""
+        """Return the pictures of our posts with the text beside them; assert that each has its file on the network."""
         found = []
         for record in self.posts():
             for image in record.get("embed", {}).get("images", []):
@@ -49,7 +49,7 @@ class Designing:
         return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
     async def picture_thought(self, life: RunningSoul) -> str:
-        """One thought of our own that was to start from a picture; its planned source."""
+        """Express one thought whose planned source is a picture, and return this source."""
         expression, plan = life.app.lives.bluesky.expression, self.home.memory / "expression_schedule.json"
         for _ in range(50):
             await expression.schedule()
@@ -63,7 +63,7 @@ class Designing:
 
 @asynccontextmanager
 async def designing(town: RunningTown, url: str = CHANNEL, **more: str) -> AsyncIterator[Designing]:
-    """Open the gallery and the home; the owner vouches for the collection."""
+    """Open the gallery and the home, with the collection in SELF.md and vouched for by the owner in SOUL.md."""
     faults = GalleryFaults()
     async with serve(gallery_app(SystemClock(), armed=faults)) as gallery:
         home = town.make_home("rowan", ARENA_API_URL=f"{gallery}/v2", SOUL_ALLOW_PRIVATE_NET="on", **more)

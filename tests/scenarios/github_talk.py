@@ -1,4 +1,4 @@
-"""The town's GitHub with one repository and one issue, and a SOUL that has an account there, moved step by step."""
+"""The town's GitHub with one repository and one issue, and a SOUL with an account there, run step by step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from town.model.types import ChatRequest, Completion
 from town.serving import serve
 
 CLOCK = HastyClock(HASTE_STEP_BY_STEP)
-"""The time of the SOUL, and of GitHub: they agree on it."""
+"""The clock that the SOUL and GitHub share."""
 RULES = "The text is from the files of a software project"
 PAGES = "The text lists the pages of a software project"
 SAID = "The narrow one: its menu stays in view. I would measure both for a week with the same three pages."
@@ -50,7 +50,7 @@ class Place:
         return self.town.make_home("rowan", **(settings | more))
 
     def post_link(self, by: str = "owner") -> None:
-        """A post to the SOUL that links to the issue."""
+        """Post a link to the issue to the SOUL."""
         url = f"https://github.com/{self.repo.full_name}/issues/{self.issue.number}"
         self.town.network.post_as(self.town.account(by), f"@rowan.test have a look at {url}")
 
@@ -60,7 +60,7 @@ class Place:
 
     @property
     def comments(self) -> list[str]:
-        """What `rowan` said there, without the marks that nobody sees."""
+        """The comments of `rowan` on the issue, without their invisible markers."""
         own = (one.body for one in self.issue.comments if one.author.login == "rowan")
         return [text.partition("\n\n<!--")[0] for text in own]
 
@@ -80,9 +80,9 @@ async def open_place(town: RunningTown, owner: str) -> AsyncIterator[Place]:
 def minding(
     *said: str, rule: str = "none", pages: tuple[str, ...] = (), conditions: Sequence[dict[str, object]] = ()
 ) -> Callable[[ChatRequest], Completion]:
-    """Comments with these texts, one after the other; stays silent on Bluesky; finds `rule` and `conditions` in files.
+    """Return a mind that comments with these texts in turn, and finds `rule` and `conditions` in files.
 
-    Of the pages of a repository it chooses those whose names end in one of `pages`.
+    It stays silent on Bluesky. Of the pages of a repository it chooses those whose names end in one of `pages`.
     """
     given = iter(said or (SAID,))
 
@@ -104,7 +104,7 @@ def minding(
 
 
 async def look(soul: RunningSoul) -> None:
-    """Look at Bluesky, then at GitHub, once those may speak who go first, and send what came of it."""
+    """Look at Bluesky, then twice at GitHub, so that the wait for others is over, and send the acts."""
     await soul.look()
     soul.passes(1)
     await soul.app.scheduler.run_guarded("github-awareness")
@@ -123,25 +123,25 @@ async def acts(soul: RunningSoul) -> list[tuple[str, str]]:
 
 @asynccontextmanager
 async def in_foreign_place(town: RunningTown, **files: str) -> AsyncIterator[Place]:
-    """A place in a repository of somebody else with these files, by name without the ending."""
+    """Open a place in a repository of a stranger with these Markdown files, by name without the ending."""
     async with open_place(town, "stranger") as found:
         await put_files(found.network, found.repo, files)
         yield found
 
 
 async def put_files(network: GitHubNetwork, repo: StoredRepo, files: dict[str, str]) -> None:
-    """Begin a repository with these files, by path without the ending; nothing where there are none."""
+    """Commit these Markdown files, by path without the ending; do nothing if there are none."""
     if files:
         await commit_files(network, repo, {f"{name}.md": text for name, text in files.items()})
 
 
 async def commit_files(network: GitHubNetwork, repo: StoredRepo, files: dict[str, str]) -> None:
-    """Put these files, by path, on the default branch in one commit."""
+    """Commit these files, by path, to the default branch in one commit."""
     author, git = Signature("Stranger", "stranger@example.com", network.clock.now()), network.git(repo)
     blobs = {path: await git.write_blob(text.encode()) for path, text in files.items()}
     old = (await git.refs()).get("refs/heads/main", NO_COMMIT)
     parents, tree = ([], None) if old == NO_COMMIT else ([old], old)
     sha = await git.write_commit(await git.tree_with(tree, blobs), parents, "Begin", author)
     await git.set_ref("refs/heads/main", sha, old=old)
-    # NOTE(self): GitHub tells whole seconds, and what was pushed later has another moment.
+    # NOTE(self): GitHub gives times in whole seconds, and a later push must have a later time.
     repo.pushed_at = max(network.clock.now(), (repo.pushed_at or network.clock.now()) + timedelta(seconds=1))

@@ -1,6 +1,6 @@
-"""Proves that the present version lives on in a home that an earlier one made, and that nothing in it is lost.
+"""Proves that the current version runs in a home of an earlier version, and that nothing in it is lost.
 
-The homes lie in `tests/fixtures`, each with the town around it; what they hold is asked for as their owner would ask.
+The homes are in `tests/fixtures`, each with the town around it; their contents are read by the commands of the owner.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ AGAIN = "Tin sings louder, slate lasts longer. Do you sleep below yours?"
 
 
 def mind(request: ChatRequest) -> Completion:
-    """Answers what waited, and has no thought of its own to share."""
+    """Answer what waited, and share no thought of its own."""
     names = {offer.name for offer in request.offers}
     said = request.messages[-1].text
     if "bluesky_reply" in names and request.force:
@@ -57,19 +57,19 @@ class Visit:
     expected: dict[str, Any]
 
     async def told(self, *command: str) -> Any:
-        """What a command tells a program."""
+        """Return what a command prints with `--json`."""
         code, output = await self.asks(*command, "--json")
         assert code == 0, output
         return json.loads(output)
 
     async def lines(self, *command: str) -> list[Any]:
-        """The lines of JSON that a command prints."""
+        """Return the lines of JSON that a command prints."""
         code, output = await self.asks(*command)
         assert code == 0, output
         return [json.loads(line) for line in output.splitlines()]
 
     async def asks(self, *command: str) -> tuple[int, str]:
-        """How a command ends, and what it prints."""
+        """Return the exit code and the output of a command."""
         with contextlib.redirect_stdout(io.StringIO()) as output:
             code = await asyncio.to_thread(cli.run, [*command, "--home", str(self.root)])
         return code, output.getvalue()
@@ -78,13 +78,13 @@ class Visit:
         return (self.root / name).read_text()
 
     def asked(self) -> str:
-        """All that the model was told."""
+        """Return all text that the model was given."""
         requests = self.town.running_town.mind.asked
         return "\n".join(message.text for request in requests for message in request.messages)
 
 
 async def lives(visit: Visit) -> None:
-    """Paused first, as the owner left it; then let go, and all that waited is done, each once."""
+    """Run the SOUL paused, as the owner left it; then resume it, and check that all that waited is done once."""
     town, before, kept = visit.town, done(visit.town), visit.expected
     async with started("run", "--home", str(visit.root)) as process:
         await until(process, NOON)
@@ -114,14 +114,14 @@ async def lives(visit: Visit) -> None:
 
 
 async def reached(town: Society, wanted: Counter[tuple[str, str]]) -> None:
-    """The SOUL has done all that, and nothing else."""
+    """Wait until the SOUL has done all that is wanted; check that it did nothing else."""
     with contextlib.suppress(AssertionError):
         await patience.until(lambda: not wanted - done(town))
     assert done(town) == wanted
 
 
 def done(town: Society) -> Counter[tuple[str, str]]:
-    """What the SOUL has done by now; of the news that something is kept, the words without the link."""
+    """Return what the SOUL has done so far; news of a kept commitment stands without its link."""
     return Counter((kind, TOLD if what.startswith(TOLD) else what) for kind, what in done_by_soul(town))
 
 
@@ -132,7 +132,7 @@ async def ends(process: asyncio.subprocess.Process) -> None:
 
 
 async def holds_all(visit: Visit) -> None:
-    """Every memory, talk, version of SELF.md and story that was there is there, with its id, date and words."""
+    """Check that every memory, talk, version of SELF.md and story is there with its id, date and words."""
     kept = visit.expected
     remembered = (await visit.lines("memory", "export"))[1:]
     assert [
@@ -164,13 +164,13 @@ async def holds_all(visit: Visit) -> None:
 
 
 async def spent(visit: Visit) -> tuple[int, int]:
-    """How many calls of the model the owner is told of, and their tokens."""
+    """Return the number of model calls that the owner is shown, and their tokens."""
     days = (await visit.told("budget"))["days"]
     return sum(day["calls"] for day in days), sum(day["tokens"] for day in days)
 
 
 def addresses(state: object, *path: str) -> set[tuple[str, ...]]:
-    """All whom and what a state file names, each with where in it."""
+    """Return every uri, DID and name of a person in a state file, each with its path in the file."""
     if isinstance(state, dict):
         return {found for name, value in state.items() for found in addresses(value, *path, name)}
     if isinstance(state, list):
@@ -180,12 +180,12 @@ def addresses(state: object, *path: str) -> set[tuple[str, ...]]:
 
 
 def _part(now: dict[str, Any], kept: list[dict[str, Any]]) -> dict[str, Any]:
-    """Of what is told now, what was kept then."""
+    """Return the fields of `now` that the kept entries have."""
     return {name: now[name] for name in kept[0]}
 
 
 def _lasting(line: dict[str, Any]) -> dict[str, Any]:
-    """A line of an export without what changes whenever it comes to mind."""
+    """Return a line of an export without the fields that change with each recall."""
     return {name: value for name, value in line.items() if not name.startswith(("recall", "last_recalled"))}
 
 

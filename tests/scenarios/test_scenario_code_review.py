@@ -1,6 +1,6 @@
-"""A SOUL reviews a pull request of its workspace by running its tests: real Git, a real sandbox, GitHub over HTTP.
+"""A SOUL reviews a pull request of its workspace by running its tests, and revises its own after a review.
 
-What an author does with a review of its pull request: real Git, a real sandbox, GitHub over HTTP.
+Git and the sandbox are real; GitHub is served over HTTP.
 """
 
 from __future__ import annotations

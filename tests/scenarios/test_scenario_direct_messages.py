@@ -1,4 +1,4 @@
-"""The owner talks with the SOUL by direct message, with all that the terminal can do from afar; nobody else can."""
+"""The owner, and nobody else, talks with the SOUL by direct message and gives the commands of the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits for the owner's approval can be judged wherever it is shown: who, what of theirs, and our words whole."""
+"""Every view of a draft shows the owner what they need to judge it: the person, their words, and our whole text."""
 
 from __future__ import annotations
 

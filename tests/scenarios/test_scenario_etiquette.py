@@ -1,4 +1,4 @@
-"""Manners in a whole life: what the SOUL does by rule before it asks its mind, and what it says openly of itself."""
+"""Etiquette of a whole SOUL: what it does by rule without the model, and what it discloses about itself."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SUBJECTS = "tin slate straw copper thatch glass timber canvas lead zinc turf ice
 
 
 def wondering() -> Callable[[ChatRequest], Completion]:
-    """A mind that never tires, and never says the same twice."""
+    """Return a mind that always replies, and never says the same twice."""
     subjects = iter(SUBJECTS)
     return lambda _: call("bluesky_reply", text=f"What of {next(subjects) * 3}, I wonder?")
 
 
 def at_length(subject: str) -> str:
-    """Words that were not said before."""
+    """Return a text with new words for each subject."""
     return " ".join(f"{subject}{letter}" for letter in "abcdefghij") + ", pray?"
 
 
@@ -32,7 +32,7 @@ def label(running_town: RunningTown, name: str) -> str:
 
 
 async def awareness(life: RunningSoul, times: int) -> None:
-    """Some looks, with nothing sent."""
+    """Look at Bluesky a number of times, and send nothing."""
     for _ in range(times):
         await life.app.scheduler.run_guarded("awareness")
 

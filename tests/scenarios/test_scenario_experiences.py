@@ -1,4 +1,4 @@
-"""What a SOUL lived through is kept once, wherever it happened: in its own words or its owner's, in nobody else's."""
+"""An experience is kept once, wherever it happened, in words of the SOUL or its owner and of nobody else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proves on a whole SOUL that each kind of turn tells a model service that reads facts what it is about."""
+"""Proves on a whole SOUL that a turn sends the facts of its subject to a model service that reads facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An owner never reads that something was done which was not: the answer goes back, or the program says so below it."""
+"""An answer that wrongly claims an act goes back to the model, or the program corrects it below the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finished plan in which a SOUL's own work was merged is told on its profile once, with a picture of what it made."""
+"""A finished plan with merged work of a SOUL is announced on its profile once, with a picture from that work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORDS = "A counter that counts sheep, with a picture of it."
 
 @dataclass
 class Editor:
-    """A mind that finds all work worth a post, or none; what it was asked is kept."""
+    """A mind that finds all work worth a post, or none; `asked` holds the requests for this decision."""
 
     decision: str = "yes"
     asked: list[ChatRequest] = field(default_factory=list)
@@ -48,14 +48,14 @@ class Editor:
 
 @dataclass
 class Builder:
-    """A SOUL with a workspace in which it offers work, and the clock of its world."""
+    """A SOUL with a workspace in which it offers work."""
 
     github: TownGitHub
     soul: RunningSoul
     repo: Repo = SITE
 
     async def offers(self, plan: int, name: str, *, picture: bool = False, away: str = "") -> int:
-        """Open a pull request of its own for a plan, which its merge loop sees; return its number.
+        """Open a pull request of the SOUL for a plan, and let its merge loop see it; return its number.
 
         It adds a file, and takes the file `away` out of the repository.
         """
@@ -81,14 +81,14 @@ class Builder:
         return opened.number
 
     async def has_merged(self, plan: int, name: str, *, picture: bool = False, away: str = "") -> None:
-        """Have such a pull request merged, which its merge loop sees."""
+        """Open and merge such a pull request, and let the merge loop see it."""
         number = await self.offers(plan, name, picture=picture, away=away)
         ok(await self.soul.app.services.github.pulls.merge(self.repo, number))
         self.soul.passes(300)
         await self.soul.app.scheduler.run_guarded("merges")
 
     async def plans(self, title: str) -> int:
-        """Open a plan all of whose tasks are completed."""
+        """Open a plan whose tasks are all completed; return its number."""
         plan = Plan(title, goal="It counts.", tasks=(Task(1, "Count", status="completed"),))
         body = generate_plan_markdown(plan)
         client = self.soul.app.services.github
@@ -111,7 +111,7 @@ async def _begins(github: TownGitHub, soul: RunningSoul) -> Builder:
 
 
 async def _announces(soul: RunningSoul, hours: float = 4) -> list[str]:
-    """One run of the loop of work, hours later; how each of its announcements stands."""
+    """Run the loop for work once, hours later; return the outcome of each announcement, oldest first."""
     soul.passes(hours * HOUR_S)
     await soul.app.scheduler.run_guarded("work")
     await soul.send()

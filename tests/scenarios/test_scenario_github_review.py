@@ -48,7 +48,7 @@ class Asking:
         return [(one.author.login, one.state, one.body.partition("\n\n<!--")[0]) for one in self.pull.reviews]
 
     async def write(self, text: str) -> None:
-        """Put another commit on the branch."""
+        """Add another commit to the branch."""
         name = "SCENARIOS.md"
         sha = await self._sha()
         ok(await self.author.contents.write(self.site, name, text, message="Tell", branch="tell", sha=sha))
@@ -61,7 +61,7 @@ class Asking:
 
 
 def reviewing(rule: str) -> tuple[Callable[[ChatRequest], Completion], list[ChatRequest]]:
-    """Reviews what it is asked to; comments nowhere; finds `rule` in files."""
+    """Return a mind that only reviews and finds `rule` in files, and the list of its review requests."""
     asked: list[ChatRequest] = []
 
     def respond(request: ChatRequest) -> Completion:
@@ -211,7 +211,7 @@ SECOND = "The second gate squeaks less: I would oil it once a year."
 
 @dataclass
 class Reviewed:
-    """A pull request of the owner's, and `kit`, who reviews it."""
+    """A pull request of the owner, and its reviewer `kit`."""
 
     place: Place
     site: Repo
@@ -224,7 +224,7 @@ class Reviewed:
 
     @property
     def on_lines(self) -> list[tuple[int, str, int | None]]:
-        """What `rowan` said on lines: the line, the words, and the comment that it answers."""
+        """The comments of `rowan` on lines: the line, the text, and the id of the comment that it answers, or None."""
         own = (one for one in self.pull.line_comments if one.author.login == "rowan")
         return [(one.line, one.body.partition("\n\n<!--")[0], one.in_reply_to) for one in own]
 
@@ -234,7 +234,7 @@ class Reviewed:
         return [one.body.partition("\n\n<!--")[0] for one in own]
 
     async def review(self, body: str, **lines: str) -> None:
-        """Review it, with comments on lines by number, as `l2`."""
+        """Review the pull request as `kit`; `lines` are comments by line number, such as `l2`."""
         said = [LineComment("GATES.md", int(line[1:]), text) for line, text in lines.items()]
         ok(await self.kit.pulls.create_review(self.site, self.number, event="COMMENT", body=body, comments=said))
 
@@ -267,7 +267,7 @@ async def reviewed(town: RunningTown) -> AsyncIterator[Reviewed]:
 
 
 async def look_twice(soul: RunningSoul) -> None:
-    """Look at the thread, then at the talks about lines that were found in it."""
+    """Look at the thread, then at the conversations about lines that were found in it."""
     await look(soul)
     await look(soul)
 

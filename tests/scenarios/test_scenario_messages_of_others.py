@@ -1,4 +1,4 @@
-"""Who beside the owner is answered in direct messages, how often, and who hears of it: nobody else."""
+"""Direct messages by people other than the owner: who is answered, how often, and that their words stay private."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PREFERENCE = "community.lexicon.preference.ai"
 
 
 def answering(*texts: str) -> Callable[[ChatRequest], Completion]:
-    """Answers with these texts, one after the other, then with numbered ones, and replies in public with others."""
+    """Return a mind that answers messages with these texts in turn, then with numbered ones, and posts another text."""
     given = iter([*texts, *(f"Number {number} has another colour of its own." for number in range(100))])
 
     def respond(request: ChatRequest) -> Completion:
@@ -109,7 +109,7 @@ async def test_an_answer_that_was_accepted_before_a_crash_is_not_given_again_and
 
         def unsettle(connection: sqlite3.Connection) -> None:
             connection.execute("UPDATE direct_messages SET state = 'pending'")
-            connection.execute("DELETE FROM work")  # as in a home of an earlier version, which had none
+            connection.execute("DELETE FROM work")  # as in a home of an earlier version, which had no such rows
 
         await soul.app.services.database.run(unsettle)
     ada.says("And where would it live?")

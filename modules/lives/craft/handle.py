@@ -68,7 +68,7 @@ class DecisionTurn:
 
 @dataclass(kw_only=True)
 class ImprovementHandler(Handler):
-    """Takes one proposal from the decision to its outcome. The row waits until then."""
+    """Takes one proposal from the decision to its outcome. The work item waits until then."""
 
     kind = KIND
     is_public = False
@@ -138,12 +138,12 @@ class ImprovementHandler(Handler):
         return "Chose not to get better at it" if disposition.is_chosen else f"Proposal to get better: {end}"
 
     async def _tries(self, item: WorkItem) -> list[Proposal]:
-        """Return the proposals of a row, newest first; there are two if the SOUL decided again."""
+        """Return the proposals of a work item, newest first; there are two if the SOUL decided again."""
         about = (item.payload.get("friction"), item.payload.get("wish", ""))
         return [one for one in await self.proposals.all() if one.about == about and one.at >= item.created_at]
 
     async def _begun(self, item: WorkItem, friction: Friction | None) -> Proposal | None:
-        """Return the newest proposal of a row, or begin one; None if another proposal is open."""
+        """Return the newest proposal of a work item, or begin one; None if another proposal is open."""
         if tries := await self._tries(item):
             return tries[0]
         evidence = evidence_of(friction, self.clock.now(), self.friction.day) if friction else {}
@@ -212,7 +212,7 @@ class ImprovementHandler(Handler):
 
 
 def _as_it_stands(friction: Friction, proposal: Proposal) -> Friction:
-    """Return a friction with the state that follows from its proposal. One left or mended must double to be ready."""
+    """Return a friction with the state that follows from its proposal; store `own` as `own_then` if it is settled."""
     is_over = proposal.state in _LEAVES
     reason = ": ".join(filter(None, (proposal.state, proposal.told if is_over else proposal.made)))
     if not is_over:
@@ -222,7 +222,7 @@ def _as_it_stands(friction: Friction, proposal: Proposal) -> Friction:
 
 
 def _disposition(proposal: Proposal, left_s: float) -> Disposition:
-    """Return the disposition of the row; `left_s`: lived seconds until the effect of the proposal is counted."""
+    """Return the disposition of the work item; `left_s`: lived seconds until the effect is counted."""
     reason = ": ".join(filter(None, (proposal.made, proposal.told)))
     if proposal.state == "asked":
         return Disposition("undecided", "unanswered", "the model did not decide")

@@ -127,7 +127,7 @@ class IssueMaker:
 
 
 def _step(standing: ActStanding, made: str = "") -> ProposalStep:
-    """Return the step of a proposal by the standing of its report; `made`: the issue that the report comments on."""
+    """Return the step that follows from the standing of a report; `made`: the issue that the report comments on."""
     intent = standing.intent
     if standing.code == "done" and intent:
         return ProposalStep("taken", intent.result_uri or made, "it is told there")

@@ -1,4 +1,4 @@
-"""Counts frictions since the last look, adds a row of work for the next proposal, and wakes rows that waited."""
+"""Counts frictions, adds a work item for the next proposal, and makes waiting items due."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from modules.services.work.table import WorkTable, waiting
 from modules.services.work.types import NewWork
 
 KIND = "improvement"
-"""The kind of the rows for proposals, and the loop of their turns."""
+"""The kind of the work items for proposals, and the loop of their turns."""
 WISH_CHARS = 300
 ONE_OPEN = "one-open"
-"""The code of a row that waits until the open proposal is over."""
+"""The code of a work item that waits until the open proposal is over."""
 _WAITS, _SEEN = OPEN | {ONE_OPEN}, "seen"
 _LAST_RANK = 9
 NOTHING = "nothing went wrong often enough, and no wish is open"
@@ -45,7 +45,7 @@ class CraftPerceiver:
     clock: Clock
 
     async def perceive(self) -> None:
-        """Count frictions, and add a row if something may be proposed now."""
+        """Count frictions, and add a work item if something may be proposed now."""
         found, before = await self.friction.count(), await self.proposals.all()
         await self._look(before)
         began = await self.began()
@@ -60,7 +60,7 @@ class CraftPerceiver:
             await self._propose(found, before)
 
     async def _look(self, before: Sequence[Proposal]) -> None:
-        """Make waiting rows due if the open proposal was decided since the last look, in this run or an earlier one."""
+        """Make waiting items due if the open proposal was decided since the last look, also one of an earlier run."""
         is_open = next((one for one in before if one.state in OPEN), None)
         stands = await self.stands(is_open) if is_open else ""
         for row in await self.table.database.run(lambda connection: waiting(connection, KIND)):
@@ -75,7 +75,7 @@ class CraftPerceiver:
         return await self._propose(await self.friction.count(), before)
 
     async def _propose(self, found: Sequence[Friction], before: Sequence[Proposal]) -> str:
-        """Add the row of the oldest friction that is ready, else of the first wish not judged yet; return which."""
+        """Add an item for the oldest ready friction, else the first wish not judged yet; return what it is about."""
         ready = min((one for one in found if one.state == "ready"), key=lambda one: one.id, default=None)
         known = {one.wish for one in before}
         wishes = (one_line(wish, WISH_CHARS) for wish in self.identity.extract().wishes)
@@ -92,5 +92,5 @@ def _row(wish: str) -> NewWork:
 
 
 async def improve(table: WorkTable, wish: str) -> bool:
-    """Let the SOUL propose what its owner wants from it; return False if that waits already."""
+    """Add a work item for a wish of the owner; return False if the same wish waits already."""
     return await table.offer(replace(_row(one_line(wish, WISH_CHARS)), importance="owner", rank=0))

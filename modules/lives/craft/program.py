@@ -24,7 +24,7 @@ _SKILL, _TASK, _TRIES = "self-improvement-decision", 1, 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramMaker:
-    """Opens the issue through `issues`, adds the row of the work, and checks what people do with the pull request."""
+    """Opens the issue through `issues`, adds the work item, and checks what people do with the pull request."""
 
     issues: IssueMaker
     table: WorkTable

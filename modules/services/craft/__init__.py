@@ -1,1 +1,1 @@
-"""How a SOUL gets better at what it does: what goes wrong again and again, what it wishes, and what it proposes."""
+"""Self-improvement: the frictions and wishes of a SOUL, and the proposals that it makes from them."""

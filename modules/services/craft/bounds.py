@@ -1,7 +1,7 @@
-"""What a SOUL may change of its own program, and how much at once. Pure.
+"""Limits which files of its own program a SOUL may change, and how much at once. Pure.
 
-What limits it, what judges it, and what this rests on are changed by people alone. Nobody but a person reviews a change
-of the program, or merges it.
+Only people change the files that limit a SOUL, that judge its changes, or that this mechanism rests on. Only people
+review and merge a change of the program.
 """
 
 from __future__ import annotations
@@ -21,46 +21,46 @@ from modules.services.outbox.types import ProposedAction, Verdict
 from modules.services.plans.types import parse_task_branch
 
 PROGRAM = "program"
-"""The kind of the rows of work that hold a change of the program."""
+"""The kind of the work items for a change of the program."""
 PROGRAM_GATE = "make check && make test"
-"""What has to pass before a change of the program is offered."""
+"""The command that must pass before a change of the program is offered."""
 MOST_PROGRAM_FILES, MOST_PROGRAM_LINES = 12, 400
-"""So many files may one change touch, and so many lines add and delete together."""
+"""The most files that one change may touch, and the most lines that it may add and delete together."""
 _LINE_CHARS = 120
-"""So long is a line of the program: what is added counts as at least as many lines as these would be."""
+"""The length of a line of the program; added text counts as at least its length divided by this."""
 
 WITHIN_BOUNDS = (
     *("adapters/*", "bench/*", "common/*", "docs/*", "local_tools/*", "modules/*", "skills/*", "soul/*", "tests/*"),
     *("town/*", "changelog.md", "readme.md"),
 )
-"""What it may change, but for `OUT_OF_BOUNDS`; nothing else at the root, where files set up or shadow what judges."""
+"""What it may change, except `OUT_OF_BOUNDS`. Other files at the root may configure or shadow what judges a change."""
 OUT_OF_BOUNDS = (
-    # what judges a change
+    # files that judge a change
     *("*/conftest.py", "*/.*", "*.cfg", "*.ini", "*.toml", "*.pyi"),
-    # what limits its acts
+    # files that limit its acts
     *("*gate.py", "*gates.py", "*approv*", "*budget*", "*provenance*", "*sandbox*", "*redact*", "*untrusted*"),
     *("*settings.py", "*trust.py", "*services/outbox/*", "*agent/tools/*", "*services/rights/*", "*skills/core/*"),
     *("tests/security/*", "tests/guards/*", "tests/crash/*", "*control*", "*lease*", "*watchdog*", "*backup*"),
     *("*adapters/git/*", "*adapters/web/*", "*agent/turn/*", "*prompter.py", "*disclosure*", "*identity/*"),
-    # this mechanism, and how a version is taken over
+    # this mechanism, and how a version is installed
     *("*craft*", "*lives/tasks/*", "*coding/*", "*self-improvement*", "*burn_in*", "*upgrade*", "*composition/*"),
     *("*growth/policy.py", "*self_tools.py", "*skill_tools.py"),
 )
-"""The files that it may not change, in small letters; `*` stands for any characters, also for `/`."""
+"""The files that it may not change, in lower case; `*` matches any characters, also `/`."""
 _PLAIN = re.compile(r"[\w./-]+", re.ASCII)
-"""How a path is written: one with other signs may stand for another file elsewhere, or look like another."""
+"""The characters of a path; with others it may mean another file on another system, or look like another."""
 _CHANGED = re.compile(r"(\d+) (?:insertion|deletion)")
 _FOR_PEOPLE: frozenset[IntentKind] = frozenset({"merge", "review", "review_request", "contents"})
 
 
 def out_of_bounds(paths: Iterable[str]) -> list[str]:
-    """Return those of these paths that a SOUL may not change."""
+    """Return the paths that a SOUL may not change."""
     return [path for path in paths if not _is_within(path)]
 
 
 def _is_within(path: str) -> bool:
     name = path.lower()
-    # NOTE(self): Python prefers a folder to the module of its name.
+    # NOTE(self): Python prefers a package to a module of the same name.
     modules = (f"{name[:end]}.py" for end, sign in enumerate(name) if sign == "/")
     is_bound = any(_is_any(one, OUT_OF_BOUNDS) for one in (name, *modules))
     return not is_bound and bool(_PLAIN.fullmatch(path)) and _is_any(name, WITHIN_BOUNDS)
@@ -71,7 +71,7 @@ def _is_any(path: str, patterns: Sequence[str]) -> bool:
 
 
 def closed_to_program(changes: BranchChanges) -> Closed | None:
-    """Return why a change of the program is not offered; None where it may be."""
+    """Return why a change of the program may not be offered, or None."""
     if paths := out_of_bounds(one.path for one in changes.files):
         return Closed("out_of_bounds", "may be changed by people alone", ", ".join(paths))
     lines = max(sum(map(int, _CHANGED.findall(changes.stat))), len(changes.added) // _LINE_CHARS)
@@ -83,7 +83,7 @@ def closed_to_program(changes: BranchChanges) -> Closed | None:
 
 @dataclass(frozen=True, slots=True)
 class OwnProgramRule:
-    """A rule of the outbox for the repository of the program, `owner/name`; "" for none."""
+    """A rule of the outbox for `repository`, the repository of the program (`owner/name`, or "" for none)."""
 
     repository: str
 

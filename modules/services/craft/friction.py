@@ -1,6 +1,6 @@
-"""What goes wrong again and again, as entries of the journal tell it. Pure.
+"""Frictions: what goes wrong again and again, derived from entries of the journal. Pure.
 
-A friction consists of codes and of words of this program, so that no text of anybody else can become part of one.
+A friction consists of codes and words of this program, so that no untrusted text can become part of one.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _DECISIONS = frozenset({"asked_for_better", "undecided", "dropped", "rejected"})
 _STUCK = frozenset({"review-stuck", "merge-refused", "abandoned", "failed", "blocked", "lost"})
 _FALSE_REPORT = "false_report"
 _ENDED = frozenset({"blocked", "failed"})
-"""What expired is none: only the owner or the world let it wait for so long."""
+"""An act that expired is no friction: it waited too long for the owner or for an outside service."""
 _BETTER = frozenset({"skill_propose", "self_improve", "improvement_decide"})
-"""The tools by which it gets better."""
+"""The tools of self-improvement."""
 
 
 Sign = tuple[FrictionCategory, str, str]
@@ -48,12 +48,12 @@ class Friction:
     """A friction, as it is stored. Times are ISO-8601 UTC.
 
     Attributes:
-        words: the first of a line of the program, in a row of an earlier version; else "".
-        own: how many of the occurrences were without words of strangers or peers; `own_then`: when it was left or
-            mended, 0 if it was not.
-        days: how many of both there were on each day that had some, by its beginning.
-        instances: the last ones: when, the number of the entry in the journal, and whether it was an own one.
-        reason: the state of its last proposal, and after a colon why, or what was made; "" before.
+        words: the first words of a line of the program, only in rows of an earlier version; else "".
+        own: the number of occurrences that rest on no words of strangers or peers.
+        own_then: `own` when the friction was left or mended; else 0.
+        days: the occurrences and the own ones of each day that had some, by the beginning of the day.
+        instances: the last occurrences: time, number of the journal entry, and whether it was an own one.
+        reason: the state of its last proposal, then ": " and the reason or what was made; "" without a proposal.
 
     """
 
@@ -74,39 +74,39 @@ class Friction:
 
     @property
     def key(self) -> tuple[FrictionCategory, str, str, str]:
-        """What makes two occurrences the same friction."""
+        """The key that occurrences of the same friction share."""
         return self.category, self.loop, self.code, self.words
 
     @property
     def came_of_it(self) -> tuple[str, str]:
-        """The state of its last proposal, and why, or what was made."""
+        """The state of its last proposal, and the reason or what was made."""
         state, _, rest = self.reason.partition(": ")
         return state, rest
 
     @property
     def description(self) -> str:
-        """What it is, in codes and words of this program."""
+        """The friction in codes and words of this program."""
         return f"{self.loop}: {self.code}{f' ({self.words})' if self.words else ''}"
 
     @property
     def own_entries(self) -> list[int]:
-        """The entries of the journal of its last own occurrences."""
+        """The numbers of the journal entries of its last own occurrences."""
         return [number for _, number, is_own in self.instances if is_own]
 
     def within(self, begin: datetime, end: datetime) -> tuple[int, int, int]:
-        """Return how many occurrences there were, how many of them were own, and on how many days those were."""
+        """Return the number of occurrences from `begin` until `end`, of own ones, and of days with own ones."""
         found = [count for day, count in self.days.items() if begin <= parse_iso(day) < end]
         return sum(one[0] for one in found), sum(one[1] for one in found), sum(one[1] > 0 for one in found)
 
 
 def is_own(entry: Mapping[str, Any]) -> bool:
-    """Return whether no words but the SOUL's and its owner's were behind an entry of the journal, which is its row."""
-    # NOTE(self): anybody can interrupt a turn: by using up the budget, or by keeping the model busy.
+    """Return whether an entry, given as its row in the journal, rests only on words of the SOUL and its owner."""
+    # NOTE(self): anybody can interrupt a turn by using up the budget or by keeping the model busy.
     return rows.is_own(entry) and entry["data"].get("cut_off") != "interrupted"
 
 
 def signs(entry: Mapping[str, Any]) -> list[Sign]:
-    """Return the frictions of which an entry of the journal is an occurrence."""
+    """Return the occurrences of frictions that an entry of the journal contains."""
     data, loop = entry["data"], str(entry["loop"])
     category = _BY_LOOP.get(loop, "other")
     if _is_about_getting_better(data, loop):
@@ -124,7 +124,7 @@ def signs(entry: Mapping[str, Any]) -> list[Sign]:
 
 
 def _decided(entry: Mapping[str, Any]) -> str:
-    """Return the code of a decision, or of a line of life, that is a friction; "" for any other."""
+    """Return the friction code of an entry that records a decision or an event; "" if it is no friction."""
     data, loop = entry["data"], entry["loop"]
     act, code = str(data.get("act", "")), str(data.get("code", ""))
     if loop == "budget" and data.get("step", "normal") != "normal":
@@ -140,13 +140,13 @@ def _decided(entry: Mapping[str, Any]) -> str:
 
 
 def _is_about_getting_better(data: Mapping[str, Any], loop: str) -> bool:
-    """Return whether an entry tells what came of a proposal or a skill: nothing is proposed about proposing."""
+    """Return whether an entry is about a proposal or a skill; these are never counted as frictions."""
     is_its = str(data.get("cause", "")).startswith("proposal:") or str(data.get("file", "")).startswith("skills/")
     return is_its or "improvement" in {loop, data.get("kind")}
 
 
 def _of_turn(data: Mapping[str, Any], loop: str) -> Iterator[Sign]:
-    """Yield what went wrong in a turn: calls that came to nothing, or that it was cut off or failed."""
+    """Yield an occurrence for each failed call of a turn, and one if the turn was cut off or failed."""
     yield from (("tools", loop, code) for call in data.get("calls", ()) if (code := call_code(call)))
     if stopped := data.get("cut_off") or data.get("failed"):
         category: FrictionCategory = "pacing" if stopped == "BudgetExceeded" else "understanding"
@@ -154,8 +154,8 @@ def _of_turn(data: Mapping[str, Any], loop: str) -> Iterator[Sign]:
 
 
 def call_code(call: Mapping[str, Any]) -> str:
-    """Return the code of a call of a turn that came to nothing; "" for any other."""
-    # NOTE(self): an act that was refused has an entry of its own.
+    """Return the friction code of a failed call of a turn; "" for any other call."""
+    # NOTE(self): a refused act has an entry of its own.
     if not call.get("error") or call.get("intent_id") or call.get("tool") in _BETTER:
         return ""
     answer = call.get("answer") or ("failed" if call.get("went_wrong") else "sent back")
@@ -163,7 +163,7 @@ def call_code(call: Mapping[str, Any]) -> str:
 
 
 def _of_act(data: Mapping[str, Any]) -> Iterator[Sign]:
-    """Yield what was refused, failed, kept in by a gate, or corrected by the owner."""
+    """Yield an occurrence if an act was refused, failed, kept in by a gate, or corrected by the owner."""
     kind, what = str(data.get("kind", "")), str(data.get("what", ""))
     category: FrictionCategory = "expression" if kind == "post" else "social"
     if what in {"rejected", "edited"}:
@@ -180,20 +180,20 @@ def _code(*parts: object) -> str:
 
 
 def day_of(moment: datetime, day: timedelta) -> str:
-    """Return the beginning of the day of a moment, ISO-8601 UTC; `day` is how long a lived day truly takes."""
+    """Return the beginning of the day of a moment, ISO-8601 UTC; `day` is the real length of a lived day."""
     return iso(datetime.fromtimestamp(moment.timestamp() // day.total_seconds() * day.total_seconds(), UTC))
 
 
 def within_a_week(friction: Friction, now: datetime, day: timedelta) -> tuple[int, int, int]:
-    """Return what `Friction.within` does of the last seven days, with today."""
+    """Return `Friction.within` for the last seven days, including today."""
     return friction.within(parse_iso(day_of(now, day)) - (COUNTED_DAYS - 1) * day, now + day)
 
 
 def is_ready(friction: Friction, now: datetime, day: timedelta) -> bool:
     """Return whether a friction is worth a proposal.
 
-    Only own occurrences count, so that nobody can make a SOUL change by what they write. What was left or mended has to
-    double first.
+    Only own occurrences count, so that nobody can make a SOUL change by what they write. A friction that was left or
+    mended must double its own occurrences first.
     """
     _, own, days = within_a_week(friction, now, day)
     if friction.state == "proposed" or (friction.own_then and friction.own < 2 * friction.own_then):
@@ -202,7 +202,7 @@ def is_ready(friction: Friction, now: datetime, day: timedelta) -> bool:
 
 
 def met(one: Friction, at: str, entry: int, now: datetime, day: timedelta, *, is_own: bool) -> Friction:
-    """Return a friction with one more occurrence, at this time and in this entry of the journal."""
+    """Return a friction with one more occurrence, at time `at` and in the journal entry `entry`."""
     today = day_of(parse_iso(at), day)
     kept = {begun: count for begun, count in one.days.items() if parse_iso(begun) >= now - KEPT_DAYS * day}
     count, own = kept.get(today, (0, 0))

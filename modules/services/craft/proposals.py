@@ -1,4 +1,4 @@
-"""What a SOUL proposes to get better at: one at a time, with its evidence, kept in `soul.db`."""
+"""The proposals of a SOUL: one is open at a time; each is kept in `soul.db` with its evidence."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from modules.services.craft.friction import COUNTED_DAYS, Friction, day_of, with
 from modules.services.craft.record import put_row, read_all
 
 Rung = Literal["skill", "issue", "program"]
-"""By what it is mended: a skill of its own, an issue in the maker's repository, or a change of its own program."""
+"""What a proposal makes: a skill of its own, an issue in the maker's repository, or a change of its own program."""
 RungVerdict = Literal["skill", "issue", "program", "habit", "not_at_all"]
-"""What the SOUL finds that would mend it; the last two need no proposal."""
+"""What the SOUL decided would help; the last two need no proposal."""
 ProposalState = Literal["asked", "making", "waiting", "taken", "mended", "again", "left", "failed"]
-"""`asked`: the SOUL decides; `making`: it is written; `waiting`: for a person; `taken`: in use, and counted since."""
+"""`asked`: the SOUL decides; `making`: being written; `waiting`: for a person; `taken`: in use, effect is counted."""
 
 _TABLE, _DECIDED_WITHIN = "proposals", timedelta(days=14)
 OPEN: frozenset[ProposalState] = frozenset({"asked", "making", "waiting"})
@@ -28,11 +28,11 @@ OPEN: frozenset[ProposalState] = frozenset({"asked", "making", "waiting"})
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A proposal about a friction, by its number, or about a wish, in words. Times are ISO-8601 UTC, "" for not yet.
+    """A proposal about a friction (its number) or about a wish (its words). Times are ISO-8601 UTC, "" for not yet.
 
-    `evidence` says how often and on how many days it occurred within a week, and in which entries of the journal.
-    `made` is the name of a skill, or the address of an issue or a pull request. `why` is the SOUL's reason for its
-    decision, `reason` why it is in its state; "" where its own no is why.
+    `evidence` holds the occurrences and days of the friction within a week, and the numbers of its journal entries.
+    `made` is the name of a skill, or the URL of an issue or a pull request. `why` is the SOUL's reason for its
+    decision. `reason` is why the proposal is in its state; "" if the SOUL's own no is the reason.
     """
 
     id: int
@@ -49,28 +49,28 @@ class Proposal:
 
     @property
     def cause(self) -> str:
-        """What its acts have as their cause, and what its skill cites."""
+        """The cause id of its acts, which its skill cites too."""
         return f"proposal:{self.id}"
 
     @property
     def about(self) -> tuple[int | None, str]:
-        """What it is about."""
+        """Its subject: the number of its friction or None, and its wish or ""."""
         return self.friction, self.wish
 
     @property
     def told(self) -> str:
-        """Why it is in its state: `reason`, or the SOUL's own reason if only its own yes or no led there."""
+        """The reason for its state: `reason`, or `why` if only the SOUL's own yes or no led there."""
         return self.reason or (self.why if self.state in {"making", "left"} else "")
 
     @property
     def entries(self) -> Sequence[int]:
-        """The entries of the journal that it rests on."""
+        """The numbers of the journal entries that it rests on."""
         return list(self.evidence.get("entries", ()))
 
 
 @dataclass(frozen=True, slots=True)
 class ProposalStep:
-    """How far a proposal is that was taken up; `made` and `reason` are "" where nothing new is known of them."""
+    """The next state of a proposal that was taken up; `made` and `reason` are "" if they do not change."""
 
     state: ProposalState
     made: str = ""
@@ -78,14 +78,14 @@ class ProposalStep:
 
 
 def decided_in_time(proposal: Proposal, step: ProposalStep, clock: Clock) -> ProposalStep:
-    """Return how far a proposal is; `left` where nobody decided for so long, so that it keeps no other waiting."""
+    """Return `step`, or a step to `left` if an open proposal is too old, so that it does not block others."""
     if step.state in OPEN and clock.since(parse_iso(proposal.at)) > _DECIDED_WITHIN:
         return ProposalStep("left", step.made, f"nobody decided within {_DECIDED_WITHIN.days} days")
     return step
 
 
 class Maker(Protocol):
-    """Makes what a proposal of one rung asks for. Only a person, never the maker, takes over what it made."""
+    """Makes what a proposal of one rung asks for. Only a person, never the maker, puts the result into use."""
 
     @property
     def rung(self) -> Rung: ...
@@ -95,19 +95,19 @@ class Maker(Protocol):
         ...
 
     async def advance(self, proposal: Proposal) -> ProposalStep:
-        """Begin it, go on with it, or look how it stands. A crash may repeat it: each act once for `proposal.id`."""
+        """Begin or continue it, or check its state. A crash may repeat this: do each act once per `proposal.id`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ProposalGates:
-    """When a SOUL may propose by itself: lived spans since its birth and since its last proposal; 0 for never."""
+    """Least lived time since birth (`burn_in`) and between proposals (`between`; 0: never) of a SOUL by itself."""
 
     burn_in: timedelta = timedelta(hours=48)
     between: timedelta = timedelta(hours=24)
 
     def closed(self, *, lived: timedelta | None, since_last: timedelta | None, has_open: bool, is_idle: bool) -> str:
-        """Return why nothing is proposed now; "" where something may be."""
+        """Return why nothing may be proposed now; "" if something may."""
         if not self.between:
             return "IMPROVEMENT_MIN_HOURS is 0"
         if lived is None or lived < self.burn_in:
@@ -120,18 +120,18 @@ class ProposalGates:
 
 
 def evidence_of(friction: Friction, now: datetime, day: timedelta) -> dict[str, Any]:
-    """Return what a proposal about a friction rests on."""
+    """Return the evidence for a proposal about a friction."""
     count, own, days = within_a_week(friction, now, day)
     return {"occurrences": count, "own": own, "days": days, "entries": friction.own_entries}
 
 
 def counted_at(proposal: Proposal, day: timedelta) -> datetime:
-    """Return when the seven days after a proposal was taken are over."""
+    """Return when the seven days after the day on which a proposal was taken are over."""
     return parse_iso(day_of(parse_iso(proposal.decided_at), day)) + (COUNTED_DAYS + 1) * day
 
 
 def outcome_of(proposal: Proposal, friction: Friction, day: timedelta) -> ProposalStep:
-    """Return whether a proposal that was taken mended its friction, and how often that occurred."""
+    """Return `mended` if the friction occurs at most half as often after the proposal was taken, else `again`."""
     end = counted_at(proposal, day)
     before, after = int(proposal.evidence["occurrences"]), friction.within(end - COUNTED_DAYS * day, end)[0]
     told = f"{before} in the seven days before, {after} in the seven days after"
@@ -140,28 +140,28 @@ def outcome_of(proposal: Proposal, friction: Friction, day: timedelta) -> Propos
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """The proposals of one SOUL; each call is one transaction."""
+    """Stores the proposals of one SOUL; each call is one transaction."""
 
     database: Database
     clock: Clock
 
     async def all(self) -> list[Proposal]:
-        """Return all of them, newest first."""
+        """Return all proposals, newest first."""
         return await self.database.run(proposals)
 
     async def open(self) -> Proposal | None:
-        """Return the one that is open, if any."""
+        """Return the open proposal, or None."""
         return next((one for one in await self.all() if one.state in OPEN), None)
 
     async def to_write(self) -> Proposal | None:
-        """Return the one whose skill a reflection is to write, if any."""
+        """Return the open proposal whose skill the next reflection is to write, or None."""
         found = await self.open()
         return found if found and (found.rung, found.state) == ("skill", "making") else None
 
     async def begin(
         self, friction: int | None, wish: str, evidence: Mapping[str, Any], *, after: Proposal | None = None
     ) -> Proposal | None:
-        """Begin a proposal, or return the open one about the same; None where another is open. Put `after` first."""
+        """Store `after`, then begin a proposal or return the open one about the same; None if another is open."""
         new = Proposal(0, iso(self.clock.now()), friction, wish, "", evidence, "asked")
 
         def write(connection: sqlite3.Connection) -> Proposal | None:
@@ -176,7 +176,7 @@ class Proposals:
         return await self.database.run(write)
 
     async def put(self, proposal: Proposal, **changes: Any) -> Proposal:  # noqa: ANN401 - fields of different kinds
-        """Store a proposal with these changes, and return it."""
+        """Store a proposal with these changes, and with the time if it ends now; return it."""
         after = replace(proposal, **changes)
         if after.state not in OPEN and proposal.state in OPEN:
             after = replace(after, decided_at=iso(self.clock.now()))
@@ -185,7 +185,7 @@ class Proposals:
 
 
 def wish_key(wish: str) -> str:
-    """Return the key of the row of work for a wish. It may name somebody, and a key is never redacted."""
+    """Return the key of the work item for a wish: a hash, as a wish may name somebody and keys are never redacted."""
     return f"wish:{sha256(wish.casefold().encode()).hexdigest()}"
 
 
@@ -205,4 +205,4 @@ CRAFT_OF_PEOPLE = PersonalRows(
         ),
     ),
 )
-"""Wishes and reasons in the SOUL's words that name somebody who is forgotten: somebody stands in their place."""
+"""Replaces the DID and handles of a forgotten person in the SOUL's wishes and reasons."""

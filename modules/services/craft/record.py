@@ -1,4 +1,4 @@
-"""Keeps in `soul.db` what goes wrong again and again, counted from the journal, and `friction.json` as a view of it."""
+"""Counts frictions from the journal, keeps them in `soul.db`, and writes `friction.json` as a view of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from modules.services.craft.friction import Friction, call_code, is_own, is_read
 
 FRICTION_FILE = "friction.json"
 _COUNTED_TO = "friction_counted_to"
-"""The mark that holds the number of the last entry of the journal that was counted."""
+"""The mark that holds the number of the last counted journal entry."""
 _BATCH, _MOST, _FORGOTTEN_DAYS = 500, 300, 90
 _TEXT_CHARS, _GIVEN_CHARS, _LINE_CHARS = 200, 80, 500
 _AS_JSON = frozenset({"days", "instances", "evidence"})
@@ -46,7 +46,7 @@ def read_all(connection: sqlite3.Connection, table: str, kind: type[T]) -> list[
 
 
 def put_row(connection: sqlite3.Connection, table: str, one: _Stored) -> None:
-    """Add a row, whose id is 0 then, or let a known one be as it is here, as a step of a caller's transaction."""
+    """Insert a row if its id is 0, else replace the row with that id, as a step of a caller's transaction."""
     values = {name: json.dumps(value) if name in _AS_JSON else value for name, value in asdict(one).items()}
     into, given = ", ".join(values), ", ".join(f":{name}" for name in values)
     values["id"] = one.id or None
@@ -55,7 +55,7 @@ def put_row(connection: sqlite3.Connection, table: str, one: _Stored) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FrictionRecord:
-    """The frictions of one SOUL. `folder` is where the view lies."""
+    """The frictions of one SOUL. `folder` holds the view."""
 
     database: Database
     clock: Clock
@@ -63,13 +63,13 @@ class FrictionRecord:
 
     @property
     def day(self) -> timedelta:
-        """How long a lived day truly takes."""
+        """The real length of a lived day."""
         return self.clock.real(timedelta(days=1))
 
     async def count(self) -> list[Friction]:
-        """Count what the journal holds since the last count, and return all of it.
+        """Count the frictions in the journal since the last count, and return all frictions.
 
-        What was counted and how far is one transaction, so that a crash loses and doubles nothing.
+        Each batch stores its counts and its last entry in one transaction, so that a crash loses and doubles nothing.
         """
         before = await self.all()
         while await self.database.run(self._count_batch):
@@ -84,25 +84,25 @@ class FrictionRecord:
         return await self.database.run(frictions)
 
     async def get(self, number: int | None) -> Friction | None:
-        """Return one friction; None where it is not known."""
+        """Return the friction with this number, or None."""
         return next((one for one in await self.all() if one.id == number), None)
 
     async def of_the_week(self) -> list[tuple[Friction, int]]:
-        """Return what occurred within a week, and how often: the most frequent first."""
+        """Return the frictions of the last seven days with their number of occurrences, most frequent first."""
         now = self.clock.now()
         counted = [(one, within_a_week(one, now, self.day)[0]) for one in await self.all()]
         return sorted((pair for pair in counted if pair[1]), key=lambda pair: -pair[1])
 
     async def own_of_the_week(self) -> int:
-        """Return how often something went wrong within a week that was no stranger's doing."""
+        """Return the number of own occurrences of all frictions in the last seven days."""
         now = self.clock.now()
         return sum(within_a_week(one, now, self.day)[1] for one in await self.all())
 
     async def evidence(self, friction: Friction | None, numbers: Collection[int], *, in_public: bool = False) -> str:
-        """Return a line for each time that a friction occurred in these entries of the journal, which must be own.
+        """Return a line for each occurrence of a friction in these journal entries; "" if `friction` is None.
 
-        It tells what a tool was given and answered, but not of a talk with the owner, nor what somebody else said. What
-        is told `in_public` names the fields that were given and their kinds, and holds no text.
+        It shows the input and answer of a tool only if the entry rests on the SOUL's own words and is no talk with the
+        owner. With `in_public` it shows only the names and JSON types of the input fields.
         """
         if friction is None:
             return ""
@@ -110,7 +110,7 @@ class FrictionRecord:
         return "\n".join(await self.database.run(lines))
 
     async def decide(self, friction: Friction) -> None:
-        """Store what was decided about a friction; what was counted meanwhile stays."""
+        """Store the state, reason and `own_then` of a friction; the counts in the database stay."""
 
         def put(connection: sqlite3.Connection) -> None:
             for one in frictions(connection):
@@ -169,14 +169,14 @@ def view(found: Sequence[Friction]) -> dict[str, Any]:
 
 
 def _result(one: Friction) -> str:
-    """Return what came of its proposal, without the SOUL's words."""
+    """Return the state of its last proposal, without the SOUL's words."""
     return one.came_of_it[0]
 
 
 def evidence_lines(
     connection: sqlite3.Connection, friction: Friction, numbers: Collection[int], *, in_public: bool = False
 ) -> list[str]:
-    """Return what `FrictionRecord.evidence` does, as a step of a caller's transaction."""
+    """Return the lines of `FrictionRecord.evidence`, as a step of a caller's transaction."""
     lines: list[str] = []
     for entry in rows.entries(connection, numbers):
         calls = [call for call in entry["data"].get("calls", ()) if call_code(call) == friction.code]
@@ -196,13 +196,13 @@ def evidence_lines(
 
 
 def _kind(value: object) -> str:
-    """Return what kind of JSON value it is."""
+    """Return the name of the JSON type of a value."""
     return {str: "text", bool: "true or false", list: "list", dict: "object", NoneType: "null"}.get(
         type(value), "number"
     )
 
 
 def _trim(connection: sqlite3.Connection, before: datetime) -> None:
-    """Forget what was noticed long ago and not decided, and of too many the oldest of these."""
+    """Delete undecided frictions last seen before `before`, and the oldest undecided ones beyond `_MOST`."""
     kept = "SELECT id FROM friction WHERE state <> 'seen' OR last_at >= ? ORDER BY state = 'seen', last_at DESC LIMIT ?"
-    connection.execute(f"DELETE FROM friction WHERE id NOT IN ({kept})", (iso(before), _MOST))  # noqa: S608 - a constant
+    connection.execute(f"DELETE FROM friction WHERE id NOT IN ({kept})", (iso(before), _MOST))  # noqa: S608 - constant

@@ -1,4 +1,4 @@
-"""What an owner reads of a friction and of a proposal: what it is, where it stands, and what it rests on."""
+"""Describes frictions and proposals to the owner: what they are, their state, and their evidence."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _RUNGS = {"skill": "A skill", "issue": "An issue", "program": "A change of the p
 
 
 def in_words(friction: Friction) -> str:
-    """Return what goes wrong, in words of this program."""
+    """Return a friction in words for the owner: category, code and place."""
     code = f"{friction.code} ({friction.words})" if friction.words else friction.code
     return f"{friction.category}: {code}, in {_LOOPS.get(friction.loop) or purpose(friction.loop)}"
 
 
 def friction_stands(friction: Friction) -> str:
-    """Return where a friction stands, and why."""
+    """Return the state of a friction, and why, in words for the owner."""
     state, rest = friction.came_of_it
     told = ": ".join(filter(None, (_STATES.get(state, state), rest)))
     if friction.state == "ready":
@@ -52,12 +52,12 @@ def friction_stands(friction: Friction) -> str:
 
 
 def ended_as(code: str) -> str:
-    """Return how a proposal ended; `code` is its state."""
+    """Return the sentence for the end of a proposal; `code` is its state."""
     return f"Proposal {_STATES.get(code, code)}"
 
 
 def proposal_stands(one: Proposal) -> str:
-    """Return what a proposal is, where it stands, and for an open one since when and what it waits for."""
+    """Return the kind and state of a proposal; for an open one also its date and what it waits for."""
     what = " ".join(filter(None, (_RUNGS.get(one.rung, "A proposal"), one.made)))
     state = _STATES.get(one.state, one.state)
     if one.state in OPEN:
@@ -75,31 +75,31 @@ def _waits_for(one: Proposal) -> str:
 
 
 def names_of(one: Proposal) -> list[str]:
-    """Return the names under which a proposal is told: of its decision, of its acts, and of its skill."""
+    """Return the names of a proposal in the journal: of its decision, of its acts, and of its skill."""
     about = f"friction:{one.friction}" if one.friction else wish_key(one.wish)
     skill = [f"{OWN_SKILL}{one.made}"] if one.rung == "skill" and one.made else []
     return [f"improvement:{about}", one.cause, *skill]
 
 
 def names_about(connection: sqlite3.Connection, one: Proposal) -> list[str]:
-    """Return the names of a proposal and of each other about the same."""
+    """Return the names of all proposals about the same friction or wish."""
     return [name for each in proposals(connection) if each.about == one.about for name in names_of(each)]
 
 
 def behind(connection: sqlite3.Connection, name: str) -> Proposal | None:
-    """Return the newest proposal that is told under a name."""
+    """Return the newest proposal that has this name in `names_of`, or None."""
     return next((one for one in proposals(connection) if name in names_of(one)), None)
 
 
 def rests_on(connection: sqlite3.Connection, one: Proposal | None) -> list[str]:
-    """Return what a proposal rests on: what goes wrong, how often, the evidence, and the SOUL's reason."""
-    # its own no is told as why it was dropped
+    """Return the lines of `evidence_for`, and the SOUL's reason for its decision."""
+    # if its own no ended the proposal, `proposal_stands` shows this reason already
     reason = one.why if one and (one.reason or one.state != "left") else ""
     return [*evidence_for(connection, one), *([f"The SOUL's reason: {reason}"] if reason else [])]
 
 
 def evidence_for(connection: sqlite3.Connection, one: Proposal | None) -> list[str]:
-    """Return what was known when a proposal began: what goes wrong, how often, and the evidence."""
+    """Return what was known when a proposal began: the friction or wish, how often it occurred, and the evidence."""
     if one is None:
         return []
     if (friction := next((each for each in frictions(connection) if each.id == one.friction), None)) is None:
