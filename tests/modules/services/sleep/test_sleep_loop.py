@@ -115,11 +115,12 @@ async def test_what_could_not_be_read_keeps_it_awake(tmp_path: Path, *, is_read:
 
 async def test_a_look_that_is_under_way_is_waited_for(tmp_path: Path) -> None:
     watch = Watched("http://127.0.0.1:1", "rowan", "its token")
-    loop, looks = loop_of(tmp_path, watch, nothing, [], is_read=False), Looks(Outcome(ran=False, next_in_s=0.4))
+    looks = Looks(Outcome(ran=False, reason="awareness is already running", next_in_s=0.4))
+    loop = loop_of(tmp_path, watch, nothing, [], is_read=False)
     loop.runs = lambda: looks
     await loop.run()
     assert (await loop.run()).next_in_s == 0.4
-    looks.outcome = Outcome(ran=True)
+    looks.outcome = Outcome(ran=True, reason="read")
     await loop.run()
     assert loop.asleep.is_set()
     assert watch.asked == ["DELETE", "POST", "PUT"]
