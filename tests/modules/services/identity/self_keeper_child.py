@@ -2,8 +2,8 @@
 
 Usage: python -m tests.modules.services.identity.self_keeper_child
 
-Loads everything once, then forks a life for each line on stdin, `HOME CHANGES DIE_AT_STEP` (0: never). It prints `born
-PID`, `did N` for each change that was reported as done, and `ended CODE`. Each change adds one to the number.
+Loads everything once, then forks a life for each line on stdin, `HOME CHANGES DIE_AT_STEP` (0: never). Prints
+`born PID`, `did N` for each change that was reported as done, and `ended CODE`. Each change adds one to the number.
 """
 
 from __future__ import annotations

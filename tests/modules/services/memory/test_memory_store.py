@@ -1,6 +1,6 @@
-"""Proves what a store of memories does.
+"""Proves how a store saves, replaces, finds and ranks memories.
 
-Proves that a save is one transaction with other rows, that the index never drifts, and that the work is bounded.
+Proves that memories share a transaction with other rows, that the index never drifts, and that work is bounded.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ async def open_etiquette_outbox(
     pacing: Pacing = NO_PACING,
     more_rules: Sequence[Rule] = (),
 ) -> AsyncIterator[EtiquetteOutbox]:
-    """Yield an outbox with the etiquette rules; only `pacing` and `more_rules` can hold an intent back besides."""
+    """Yield an outbox in which only the etiquette rules, `pacing` and `more_rules` hold an intent back."""
     clock, console, followers = FakeClock(), SilentConsole(), set[str]()
     database = await open_database(path / "soul.db")
     journal = Journal(database, console, clock, Redactor())
