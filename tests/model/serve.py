@@ -1,6 +1,6 @@
 """Serves one model file on loopback, as an OpenAI-compatible service; runs in the environment that get_model.py makes.
 
-A process of its own, because the server takes its whole process down when it trips. Prints READY, serves until SIGTERM.
+It is a separate process, because a failure of the server ends its whole process. Prints READY, serves until SIGTERM.
 
 Usage: serve.py MODEL.gguf PORT [CONTEXT_TOKENS]
 """

@@ -1,4 +1,4 @@
-"""Proves that gateway, tools and thinking get on with a real model of the smallest useful kind.
+"""Proves that the gateway, the tools and the turn loop work with a real model of the smallest useful size.
 
 `pytest -rP` shows what the model did.
 """
@@ -168,7 +168,7 @@ async def test_a_turn_with_results_of_tools_comes_to_an_end(gateway: LLMGateway)
         return ToolResult("There is thick fog; visibility is 40 metres.")
 
     class Where(BaseModel):
-        """The place."""
+        """The place to look up."""
 
         city: str
 

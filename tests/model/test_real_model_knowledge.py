@@ -1,4 +1,4 @@
-"""Proves that talk with the owner, its end and the first talk survive a real model of the smallest useful kind.
+"""Proves that a conversation with the owner, its end and the first conversation work with a small real model.
 
 `pytest -rP` shows what the model did.
 """

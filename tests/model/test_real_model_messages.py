@@ -1,4 +1,4 @@
-"""A small real model answers direct messages: questions with an answer of its own, and nobody with its instructions.
+"""A small real model answers a direct message at most once, and reveals its instructions to nobody.
 
 `pytest -rP` shows what it wrote.
 """

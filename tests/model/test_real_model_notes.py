@@ -1,4 +1,4 @@
-"""A small real model is told in its prompt who spoke in a thread and who waits; it repeats no peer and no note.
+"""A small real model reads in its prompt who spoke in a thread and who waits; it repeats neither a peer nor a note.
 
 `pytest -rP` shows what it did.
 """
@@ -25,7 +25,7 @@ async def live(soul: RunningSoul) -> None:
 
 
 def acts(town: RunningTown) -> tuple[list[str], int]:
-    """What it said, and how often it liked."""
+    """Return the texts that it posted, and the number of its likes."""
     return town.texts("rowan"), len(town.network.records(town.account("rowan"), LIKE))
 
 

@@ -1,6 +1,6 @@
-"""A small real model is asked for acts by its owner in public: it does nothing beyond, and says nothing twice.
+"""A small real model is asked by its owner in public to act: it does nothing else, and says nothing twice.
 
-`pytest -rP` shows what it did, and how much of it as asked.
+`pytest -rP` shows what it did, and how many requests it carried out as asked.
 """
 
 # ruff: noqa: T201 - what a real model does is worth reading, and pytest captures it
@@ -35,7 +35,7 @@ ASKED: tuple[tuple[str, str], ...] = (
     ),
     ("@rowan.test please open an issue in acme/site: the clock stops at midnight", "commitment"),
 )
-"""What the owner writes, and what a good model makes of it; the skills were tried on these words."""
+"""The owner's requests, each with the acts that a good model takes; the skills were tried on these words."""
 OTHER_WORDS: tuple[tuple[str, str], ...] = (
     ("@rowan.test Suis @kit.test, s'il te plaît.", "follow @kit.test"),
     ("@rowan.test ¿Puedes seguir a @ines.test, por favor?", "follow @ines.test"),
@@ -51,7 +51,7 @@ OTHER_WORDS: tuple[tuple[str, str], ...] = (
     ),
     ("@rowan.test please file an issue in acme/garden about the broken gate", "commitment"),
 )
-"""The same acts in words that the skills were not tried on."""
+"""The same kinds of acts, requested in words that the skills were not tried on."""
 _RULE = "app.bsky.feed.threadgate#"
 LIMITS = {
     "[]": "nobody",
@@ -71,7 +71,7 @@ async def test_what_the_owner_asks_for_in_public_brings_one_answer_and_no_act_be
         town.account(name)
 
     def acts() -> list[str]:
-        """What it has done so far, oldest first, without its replies and without posts that only speak of a post."""
+        """Return its acts so far, by kind, without replies, the follow of its owner, and posts with a promise."""
         followed = (network.actor(str(one.value["subject"])) for one in network.records(rowan, FOLLOW))
         follows = [f"follow @{actor.handle}" for actor in followed if actor.handle != "owner.test"]
         own = (post.text for post in network.posts(1000) if post.author.did == rowan and post.reply is None)

@@ -1,4 +1,4 @@
-"""A small real model writes beside a picture that it is told of: what is posted has one source, and alt text.
+"""A small real model writes about a picture that is described to it; each post has exactly one source, and alt text.
 
 `pytest -rP` shows what it wrote.
 """

@@ -1,8 +1,8 @@
-"""A small real model is asked for plans, verdicts and documents: what code takes of its answers can be worked with.
+"""Proves that the plans, verdicts and documents that code reads from a small real model's answers are usable.
 
-`pytest -rP` shows what it wrote, and how often it wrote anything of use.
+`pytest -rP` shows what it wrote, and how often that was useful.
 
-A small real model answers small questions in the form that code can read, whatever it understood of them.
+It also answers short questions in a form that code can read, whether or not it understood them.
 """
 
 # ruff: noqa: T201 - what a real model says is worth reading, and pytest captures it
@@ -98,7 +98,7 @@ COUNTER = ensure_docs_tasks(
 
 
 def holds(plan: Plan | None) -> None:
-    """Whatever the model called, its plan is read again as it was written, and nobody waits in a circle."""
+    """Assert that a plan of the model is read back as it was written, without warnings such as a cycle."""
     print(generate_plan_markdown(plan) if plan else "no plan", *(plan.warnings if plan else ()), sep="\n")
     if plan is None:
         return
@@ -142,7 +142,7 @@ async def test_a_verdict_on_a_workspace_does_not_contradict_itself(gateway: LLMG
 
 
 async def forget(_: ChatResult) -> None:
-    """Keep nothing of what an answer cost."""
+    """Ignore what an answer cost."""
 
 
 @pytest.mark.parametrize("task", COUNTER.tasks[:2], ids=lambda task: task.files[0])
@@ -196,7 +196,7 @@ RIGHTS_SENTENCES: tuple[tuple[str, RequestKind | None], ...] = (
 
 
 MOST_APART = 10
-"""Of the corpus of echoes every tenth pair is judged."""
+"""Every tenth pair in the corpus of echoes is judged."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A small real model takes part in a room: it speaks once, and commits to nothing but what is asked of it, once.
+"""A small real model speaks at most once in a room, and commits at most once, only to what it is asked to do.
 
 `pytest -rP` shows what it said.
 """

@@ -1,4 +1,4 @@
-"""A small real model writes what a SOUL says in public in set forms: each text keeps its form, or is not said.
+"""A small real model writes public texts that have a fixed form: each text keeps its form or is not used.
 
 `pytest -rP` shows what it wrote.
 """

@@ -1,4 +1,4 @@
-"""Completes the first talk of the home named on the command line, and is killed before the file is put away."""
+"""Completes the first conversation of the home named on the command line, and is killed before the file is renamed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.modules.services.agent.onboarding_home import open_onboarding_home
 
 
 class Deadly(LocalOwnerFiles):
-    """Does not survive a new name."""
+    """Kills the process when a file is to be renamed."""
 
     async def rename(self, name: str, new: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

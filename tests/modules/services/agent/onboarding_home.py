@@ -1,4 +1,4 @@
-"""A home whose first talk is to be held, with a real database, journal and files."""
+"""A home whose first conversation is still due, with a real database, journal and files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.fresh_database import open_database
 
 @dataclass
 class OnboardingHome:
-    """One life at that home."""
+    """One life in that home."""
 
     database: Database
     console: SilentConsole

@@ -1,4 +1,4 @@
-"""Attention: one line for each thing that is due, none when nothing is, and nothing private for others."""
+"""The attention list: one line for each thing that is due, none if nothing is, and nothing private for others."""
 
 from __future__ import annotations
 

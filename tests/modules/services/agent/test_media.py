@@ -1,4 +1,4 @@
-"""Proves that media stay small, apart and findable, and that no picture harms who looks at it."""
+"""Proves that media are limited in size, kept by session and found again, and that pictures are scaled down."""
 
 from __future__ import annotations
 

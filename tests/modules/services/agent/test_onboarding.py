@@ -1,4 +1,4 @@
-"""The first talk is held once: the mark in the database decides, whatever lies in the workspace, whoever is killed."""
+"""The first conversation is held once, also after a kill: the mark in the database decides, whatever files exist."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHILD = Path(__file__).with_name("onboarding_child.py")
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Path:
-    """A home as `soul init` leaves it."""
+    """Return the folder of a home as `soul init` leaves it."""
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace" / BOOTSTRAP_FILE).write_text(template(BOOTSTRAP_FILE))
     return tmp_path

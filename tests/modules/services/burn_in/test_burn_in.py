@@ -1,4 +1,4 @@
-"""A version on trial: what its figures say, how its hours count, and that it goes back only once."""
+"""A version on trial: how its figures are judged, how its hours count, and that it is put back only once."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def post(who: str, number: int) -> str:
 
 
 class Told:
-    """A journal in which the people kit, ada and bo were answered on two days; the trial begins thereafter."""
+    """A journal in which kit, ada and bo were answered on each of the four days before the trial begins."""
 
     def __init__(self, database: Database) -> None:
         self.clock = FakeClock(NOW)

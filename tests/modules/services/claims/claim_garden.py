@@ -34,7 +34,7 @@ HASTE = 100
 
 @dataclass
 class Rival:
-    """A SOUL that claims, with its store, as it is after a start."""
+    """A SOUL that claims tasks, with its store, as after a start."""
 
     github: GitHub
     leases: TaskLeases
@@ -46,17 +46,17 @@ class Rival:
         self.claimer = Claimer(self.github, self.leases, self.reader, lambda task: f"{task.name} is taken.", self.clock)
 
     async def claim(self, number: int = 1) -> ClaimOutcome:
-        """Read the plan, and claim a task of it."""
+        """Read the plan and claim a task of it."""
         return await self.claimer.claim(REPO, ok(await self.reader.read(REPO, 1)), number)
 
     def begun_anew(self) -> Rival:
-        """The same after its program was killed and started again."""
+        """Return the same SOUL after its program was killed and started again."""
         return replace(self)
 
 
 @dataclass
 class Garden:
-    """A repository with a plan in issue 1, and two SOULs that may push there; `asked` are all requests."""
+    """A repository with a plan in issue 1, and two SOULs that may push there; `asked` lists all requests."""
 
     network: GitHubNetwork
     ada: GitHub
@@ -66,10 +66,10 @@ class Garden:
     faults: GitHubFaults
     asked: list[str]
     before_write: list[Callable[[], None]] = field(default_factory=list)
-    """What happens, once each, right before a request that changes a text arrives."""
+    """Each is called once, right before the next request that changes a text arrives."""
 
     def edit(self, login: str, change: Callable[[str], str]) -> None:
-        """Let somebody change the text of the plan."""
+        """Change the text of the plan as `login`."""
         network, account = self.network, self.network.find(login)
         assert account
         repo = network.repo("ada", REPO.name, account)
@@ -78,7 +78,7 @@ class Garden:
         network.change_issue(repo, issue, account, body=change(issue.body or ""))
 
     async def task(self, number: int = 1) -> Task:
-        """Return a task as the plan tells it now."""
+        """Return a task as it is in the plan now."""
         issue = ok(await self.ada.get_issue(REPO, 1))
         plan = parse_plan(issue.body, issue.title)
         assert plan is not None
@@ -87,7 +87,7 @@ class Garden:
         return task
 
     async def left(self) -> tuple[list[str], int, tuple[str, ...]]:
-        """The locks, how many comments there are, and who is assigned."""
+        """Return the locks, the number of comments, and the assignees."""
         refs = ok(await self.ada.refs.matching(REPO, "soul/"))
         comments = ok(await self.ada.list_comments(REPO, 1))
         issue = ok(await self.ada.get_issue(REPO, 1))

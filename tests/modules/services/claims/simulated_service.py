@@ -1,7 +1,7 @@
-"""A model of the network between claimants and GitHub: every request takes a while, and takes effect somewhere in it.
+"""Simulates the network between claimants and GitHub: each request takes time, and takes effect at some point in it.
 
-A write replaces the whole body of a plan, as on GitHub: the last one stands, whatever others wrote meanwhile. Reading
-may show what was some seconds ago.
+A write replaces the whole body of a plan, as on GitHub: the last write wins, whatever others wrote meanwhile. A read
+may return a state that is some seconds old.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 NUMBER = 1
 Answer = TypeVar("Answer")
 Work = Generator[float, None, Any]
-"""What a claimant does: each number is how many seconds pass before it goes on."""
+"""The steps of a claimant: each number is the pause in seconds before the next one."""
 
 
 @dataclass
 class Service:
-    """One issue with a plan, as the service holds it."""
+    """One issue with a plan, as the service stores it."""
 
     plan: Plan
     assignees: list[str]
@@ -68,18 +68,18 @@ class Service:
         return (task.assignee or "") if task else ""
 
     def copies(self) -> dict[str, Any]:
-        """Copies of what changes."""
+        """Return copies of the fields that change."""
         return {"assignees": [*self.assignees], "locks": {**self.locks}, "claims": [*self.claims]}
 
     def write(self, seen: Plan, change: TaskChange) -> None:
-        """Replace the body by that which was seen, with the change; the service does not look what stands there."""
+        """Replace the body with `seen` and the change; the service does not check what the body is by then."""
         task = next(task for task in seen.tasks if task.number == NUMBER)
         changed = replace(task, status=change.status or task.status, assignee=change.assignee or None)
         self.plan = replace(seen, tasks=tuple(changed if one is task else one for one in seen.tasks))
 
 
 class Network:
-    """The time of a race, and what every request in it takes."""
+    """The clock of a race, and the delay of every request in it."""
 
     def __init__(self, service: Service, chance: random.Random, most_s: float, stale_s: float = 0.0) -> None:
         self.service = service
@@ -109,7 +109,7 @@ class Network:
             heapq.heappush(self._queue, (self._now + pause, count, work))
 
     def request(self, effect: Callable[[], Answer]) -> Generator[float, None, Answer]:
-        """Take effect somewhere between the request and its answer."""
+        """Run `effect` at some moment between the request and its answer, and return its result."""
         took = self._chance.uniform(0, self._most_s)
         before = self._chance.uniform(0, took)
         yield before
@@ -119,7 +119,7 @@ class Network:
         return answer
 
     def read(self, seen: Callable[[Service], Answer]) -> Generator[float, None, Answer]:
-        """Return what the service shows, which may be what it was up to `stale_s` seconds before."""
+        """Return what the service shows: its state at some moment of the last `stale_s` seconds."""
         return (yield from self.request(lambda: seen(self._shown())))
 
     def _shown(self) -> Service:
@@ -131,7 +131,7 @@ class Network:
 
 
 class Claimant:
-    """A SOUL of ours that claims the task, and looks again later whether it still has it."""
+    """One of our SOULs: claims the task, and checks later whether it still holds it."""
 
     def __init__(self, name: str, network: Network, *, has_locks: bool = True) -> None:
         self.name = name
@@ -157,7 +157,7 @@ class Claimant:
             yield from self._begin_work(state)
 
     def _begin_work(self, state: ClaimState) -> Work:
-        """A minute later it marks the task as in progress, and notices whether that is still its own."""
+        """Mark the task as in progress a minute later, unless the claim is lost by then."""
         lease = lease_of(state, "acme", "shop", self._net.now)
         yield 60.0
         snapshot = yield from self._net.read(self._snapshot)
@@ -169,7 +169,7 @@ class Claimant:
         self.lease = lease
 
     def sweep_and_claim(self) -> Work:
-        """Give back what a dead SOUL has, delete its locks, and claim: the order of every round."""
+        """Release the task of a dead SOUL, delete its locks, and claim: the order of every round."""
         snapshot = yield from self._net.read(self._snapshot)
         state = ClaimState(self.name, 7, NUMBER, self._net.now)
         if holder := dead_holder(snapshot, NUMBER):
@@ -179,14 +179,14 @@ class Claimant:
         yield from self.claim()
 
     def undo(self) -> Work:
-        """What the SOUL does after it was killed and started again; what it kept is all it knows."""
+        """Undo an unfinished claim, as after a kill and a restart: all that is left is the stored lease."""
         if self.lease:
             found = after_start(self.lease, self._net.now)
             for action in release_actions(found, status="pending", busy=False) if found.stage == "ending" else []:
                 yield from self._act(ClaimState(self.name, 7, NUMBER, self._net.now), action)
 
     def look_again(self) -> Work:
-        """What a holder does every five minutes, and before it opens a pull request."""
+        """Check the claim, as a holder does every five minutes and before it opens a pull request."""
         if self.goes_on and self.lease:
             snapshot = yield from self._net.read(self._snapshot)
             self.goes_on = judge_lease(self.lease, snapshot, self._net.now) in {"keep", "renew"}
@@ -245,7 +245,7 @@ class Claimant:
 
 
 class OlderPeer:
-    """A peer of the older protocol: it knows the assignees of the issue only, and no lock."""
+    """A peer with the older protocol: it knows only the assignees of the issue, and no lock."""
 
     def __init__(self, name: str, network: Network) -> None:
         self.name = name
@@ -272,7 +272,7 @@ class OlderPeer:
         self.goes_on = self.has_won = True
 
     def look_again(self) -> Work:
-        """What such a peer does before it opens a pull request."""
+        """Check the claim, as such a peer does before it opens a pull request."""
         if self.goes_on:
             line = yield from self._net.read(lambda shown: shown.line)
             self.goes_on = line in {"", self.name}
@@ -293,7 +293,7 @@ def _remove(names: list[str], name: str) -> None:
 
 @dataclass(frozen=True)
 class Race:
-    """What came of one race: who went on right after it, who still did after looking again, and whose line it is."""
+    """The result of a race: who won, who still held the task after a later check, and whose name the plan has."""
 
     winners: tuple[str, ...]
     later: tuple[str, ...]
@@ -303,9 +303,9 @@ class Race:
 def race(
     seed: int, *, most_s: float, has_locks: bool = True, older: int = 0, lockless: int = 0, stale_s: float = 0.0
 ) -> Race:
-    """Let two to four SOULs race for one task, up to 15 s apart.
+    """Let two to four SOULs race for one task, with starts up to 15 s apart.
 
-    So many of them speak the `older` protocol, and so many do not know the lock, but all else.
+    `older` of them use the older protocol; `lockless` others use ours without the lock.
     """
     chance = random.Random(seed)
     author = [chance.choice(("sh-author", "aa-author"))] if chance.random() < 0.5 else []
@@ -328,7 +328,7 @@ def race(
 
 
 def killed(seed: int) -> Race:
-    """Kill a SOUL in its claim, start it again, and let two others try: at once, and when a lease is over."""
+    """Kill a SOUL during its claim, start it again, and let two others try: one soon, one after a lease has expired."""
     chance = random.Random(seed)
     service = Service(Plan("x", tasks=(Task(NUMBER, "wanted"),)), [], has_locks=True)
     network = Network(service, chance, 2.0)
@@ -343,7 +343,7 @@ def killed(seed: int) -> Race:
 
 
 def _until(work: Work, network: Network, end_s: float, chance: random.Random) -> Work:
-    """The same work, killed at that second; the last request may still arrive."""
+    """Yield the steps of `work` until it is killed at `end_s`; its last request may still arrive."""
     end = START + timedelta(seconds=end_s)
     for pause in work:
         late = network.now + timedelta(seconds=pause) > end

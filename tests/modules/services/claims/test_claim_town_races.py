@@ -1,6 +1,6 @@
-"""Races for a task in the town's GitHub, over HTTP and with real Git: the product's claimers, of which one wins each.
+"""Races for a task in the town's GitHub, over HTTP and with real Git: one of the product's claimers wins each race.
 
-The town takes up to 2 s for an answer, and shows what was up to 8 s ago. Its clock and theirs moves on when all wait.
+An answer of the town takes up to 2 s and may be up to 8 s old. The shared clock advances when everybody waits.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ pytestmark = needs_git
 
 @dataclass(frozen=True)
 class Garden:
-    """A town with the repository in which they race; `author` makes the plans, and may push there as all may."""
+    """A town with a repository for the races; `author` makes the plans, and all accounts may push there."""
 
     clock: SharedClock
     faults: GitHubFaults
@@ -56,10 +56,10 @@ class Garden:
     claimers: dict[str, tuple[PlanReader, Claimer]]
 
     async def race(self, title: str, starts: dict[str, float]) -> tuple[list[str], str | None]:
-        """Let these accounts claim a task, each after so many seconds; who won, and whose name stands there then."""
+        """Let each account claim a task after its delay in seconds; return the winners and the plan's assignee."""
         plan = Plan(title, "Somebody does it", tasks=(Task(NUMBER, "Contested"), Task(2, "Other")))
         issue = ok(await self.author.create_issue(REPO, f"[PLAN] {title}", generate_plan_markdown(plan))).number
-        await self.clock.advance(BEHIND_S)  # until all can find it
+        await self.clock.advance(BEHIND_S)  # until everybody can find the plan
         self.faults.arm(Fault("stale", "GET /repos/*", seconds=BEHIND_S, times=10**9))
         self.faults.arm(Fault("slow", "*", seconds=LATE_S, times=10**9))
         ended = await self.clock.together(

@@ -1,4 +1,4 @@
-"""Two SOULs claim one task in the town, over HTTP and with real branches: one gets it, and keeps it until it ends."""
+"""Two SOULs claim one task in the town, over HTTP and with real branches: one gets it and keeps it until it is done."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tests.town.github_place import needs_git
 from town.github.faults import Fault
 
 MOST_REQUESTS = 17
-"""A reading of 4, a lock of 5, an assignment, two changes of the line of 3 each, and a comment."""
+"""4 to read the plan, 5 for the lock, 1 to assign, 3 for each of two changes of the line, and 1 to comment."""
 
 pytestmark = needs_git
 
@@ -61,7 +61,7 @@ async def won(rival: Rival, number: int = 1) -> Lease:
 
 
 async def sweep(rival: Rival, reading: PlanReading) -> list[tuple[int, str, str]]:
-    """Sweep the plan; the tasks that changed, with what they are now and whose they were."""
+    """Sweep the plan; return the number, code and former holder of each task that changed."""
     requests = rival.claimer.requests
     await delete_dead_locks(requests, reading, REPO)
     dead = [*find_dead_claims(reading), *await find_orphaned_tasks(requests, reading, REPO)]
@@ -87,7 +87,7 @@ async def test_of_two_one_wins_and_nothing_is_left_of_the_other(garden: Garden) 
 async def test_from_the_first_look_to_the_work_a_claim_takes_few_requests_and_reads_the_plan_once(
     garden: Garden,
 ) -> None:
-    await garden.kit.claim(2)  # who counts there, and what may be cached, is known from here on
+    await garden.kit.claim(2)  # fills the caches, also of who counts there
     garden.asked.clear()
     assert await garden.kit.claimer.start_work(await won(garden.kit))
     assert len(garden.asked) <= MOST_REQUESTS, garden.asked
@@ -201,7 +201,7 @@ async def test_a_claim_that_holds_is_not_swept_where_it_cannot_be_read_whose_wor
 
 
 async def vanish_after(rival: Rival, request: type[Action]) -> None:
-    """Claim the first task, and end for good when this request was answered."""
+    """Claim the first task, and stop for good once a `request` was answered."""
     requests, seen = rival.claimer.requests, ok(await rival.reader.read(REPO, 1))
     state, actions = begin_claim("kit", 1, 1, seen.snapshot(1))
     lease = lease_of(state, REPO.owner, REPO.name, rival.clock.now())

@@ -1,6 +1,6 @@
-"""Who gets a task that several want, and what comments and branches tell of it.
+"""Proves who gets a task that several SOULs want, and how comments and branches record it.
 
-Races of two to four SOULs for one task: one wins, and where the rules cannot hold, nobody goes on unnoticed.
+In a race of two to four SOULs one wins; where the rules cannot ensure that, at most one goes on after a check.
 """
 
 from __future__ import annotations

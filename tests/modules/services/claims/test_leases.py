@@ -1,8 +1,8 @@
-"""A lease is renewed while its task is ours, ends where it is not, and is swept when its holder died.
+"""A lease is renewed while its task is ours, ends when it is not, and is swept after its holder died.
 
-What is claimed is known again after the program was killed, and peers' tools find it in the file. What is done for
-a task leaves only under the claim that it was proposed under. A comment about a task counts as said while it stands
-or is on its way, and not once it was given up.
+Claims survive a kill of the program, and peers' tools find them in the file. An act for a task leaves only under the
+claim under which it was proposed. A comment about a task counts as said while it is there or on its way, and not after
+it was given up.
 """
 
 from __future__ import annotations

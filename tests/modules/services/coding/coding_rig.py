@@ -1,4 +1,4 @@
-"""A coding agent in a folder: real files, sandbox, database and budget; the model says what a test tells it to."""
+"""A coding agent in a folder, with real files, sandbox, database and budget, and a scripted model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LIMITS = CodingLimits(steps=12, tokens=50_000, usd=None, seconds=600)
 
 @cache
 def why_no_sandbox() -> str:
-    """Return why programs cannot run in a sandbox here, found by trying; "" if they can."""
+    """Try the sandbox; return why programs cannot run in it here, or "" if they can."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             ran = asyncio.run(Sandbox(redactor=Redactor()).run(["true"], Path(folder), limits=Limits(wall_s=10)))
@@ -56,13 +56,13 @@ needs_sandbox = pytest.mark.skipif(
 
 
 def does(tool: str, **words: object) -> Reply:
-    """An answer of the model that calls one tool."""
+    """Return an answer of the model that calls one tool."""
     return calls((tool, json.dumps(words)))
 
 
 @dataclass
 class CodingRig:
-    """One life of the agent, and the tree that it works in."""
+    """One life of the agent, and the tree in which it works."""
 
     agent: CodingAgent
     model: ScriptedModel
@@ -77,7 +77,7 @@ class CodingRig:
         return self.room.tree
 
     def holds(self, **files: str | bytes) -> None:
-        """Let the repository hold these files, and the tree too; `__` stands for a dot in a name."""
+        """Write these files into the tree and commit them; `__` stands for a dot in a name."""
         for name, content in files.items():
             data = content if isinstance(content, bytes) else content.encode()
             (self.tree / name.replace("__", ".")).write_bytes(data)
@@ -86,14 +86,14 @@ class CodingRig:
         self.room = replace(self.room, base=git(self.room.worktree, "rev-parse", "HEAD"))
 
     async def work(self, *replies: Reply, is_new: bool = False, limits: CodingLimits | None = None) -> CodingEnd:
-        """Let the model answer so, one after the other, until the job ends; `failing` are what its checks find."""
+        """Run a job with these answers of the model in turn; each of its checks takes the next problem in `failing`."""
         self.model.plays(*replies)
         job = CodingJob(KEY, 1, "Show the beds", ("beds.py",), "The task: show the beds.", is_new, self._check)
         agent = replace(self.agent, limits=limits) if limits else self.agent
         return await agent.work(job, self.room, await agent.resume(job, self.room))
 
     async def answers(self) -> list[str]:
-        """What the tools answered, in order."""
+        """Return the answers of the tools, in order."""
         steps = await self.store.steps(KEY, 1)
         return [answer.content for step in steps for answer in step.answers or ()]
 
@@ -102,7 +102,7 @@ class CodingRig:
 
 
 def git(worktree: Worktree, *arguments: str) -> str:
-    """What `git` says about a tree whose repository lies elsewhere."""
+    """Run `git` on a tree whose repository is elsewhere, and return its output."""
     places = (f"--git-dir={worktree.repository / '.git'}", f"--work-tree={worktree.tree}")
     who = ("-c", "user.name=Bea", "-c", "user.email=bea@example.org")
     line = ["git", *places, *who, *arguments]
@@ -110,7 +110,7 @@ def git(worktree: Worktree, *arguments: str) -> str:
 
 
 def _room(folder: Path) -> CodingRoom:
-    """The room of an earlier life in a folder, or one with an empty commit."""
+    """Return the room of an earlier life in a folder, or a new one with an empty commit."""
     worktree = Worktree(folder / "repository", folder / "tree")
     if not worktree.repository.exists():
         line = ["git", "init", "--quiet", "--initial-branch=main", str(folder / "clone")]
@@ -122,7 +122,7 @@ def _room(folder: Path) -> CodingRoom:
 
 @asynccontextmanager
 async def open_coding(folder: Path, *, cap: int = 1_000_000, secrets: Sequence[str] = ()) -> AsyncIterator[CodingRig]:
-    """Begin a life in `folder`, where the tree and the database of an earlier one may lie."""
+    """Begin a life in `folder`, where the tree and the database of an earlier one may exist."""
     room = _room(folder)
     async with process(folder / "soul.db", Rules(Caps(cap))) as budget:
         with serving() as model:

@@ -1,7 +1,7 @@
-"""The loop of a coding task: real files, sandbox, database and budget, and a model that does what each test says.
+"""The loop of a coding task, with real files, sandbox, database and budget, and a scripted model.
 
-When a coding task turns in circles, how a repository tests itself, and which gate a branch does not pass. What the
-model is sent of a long coding task: shortened in blocks, with what is left of its limits. What a task cost counts
+Proves when a task goes in circles, how the suites of a repository are found, and which gate stops a branch. The model
+is sent a long task with old answers shortened in blocks, and with what is left of its limits. The cost of a task counts
 all of its coding: each try, and the rounds that answer its reviews.
 """
 

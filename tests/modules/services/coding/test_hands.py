@@ -1,4 +1,4 @@
-"""The tools of the coding agent: real files, real Git, a real sandbox."""
+"""The tools of the coding agent, with real files, real Git and a real sandbox."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ HANZI = "/* 花园里的床 问候 你好世界 */\n#define BEDS 2\n"
 
 
 async def call(rig: CodingRig, tool: str, limits: Limits = Limits(), /, **words: object) -> ToolAnswer:  # noqa: B008 - frozen
-    """What a tool answers."""
+    """Call a tool, and return its answer."""
     hands = Hands(rig.room, rig.agent.sandbox, network=False, skills=SHIPPED, limits=limits)
     return await hands.carry_out(ToolCall("c", tool, dict(words)))
 
 
 async def said(rig: CodingRig, tool: str, **words: object) -> str:
-    """What a tool answers that does what was asked."""
+    """Call a tool that must succeed, and return the content of its answer."""
     answer = await call(rig, tool, Limits(), **words)
     assert not answer.is_error, answer.content
     return answer.content

@@ -1,4 +1,4 @@
-"""What the tests of a repository came to, and what changes take from them."""
+"""The results of a repository's tests, and how changes weaken its tests."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ needs_node = pytest.mark.skipif(not shutil.which("node"), reason="needs node")
 
 
 def fails(*names: str, passing: int | None = 2) -> SuiteRun:
-    """A suite in which these tests fail."""
+    """Return a run of a suite in which these tests fail."""
     return SuiteRun(NPM, "failed", failing=frozenset(names), passing=passing)
 
 
 def ends(outcome: SuiteOutcome) -> SuiteRun:
-    """The suite of `fails`, which ends so."""
+    """Return a run of the same suite with this outcome."""
     return SuiteRun(NPM, outcome)
 
 
@@ -110,7 +110,7 @@ def test_what_is_told_says_which_tests_could_not_be_compared_and_which_gave_no_r
 
 
 def told_phrases(change: SuiteChange) -> list[tuple[str, dict[str, object]]]:
-    """The phrases by which a change is told, each with its words."""
+    """Return the phrases that describe a change, each with its words."""
     told = list[tuple[str, dict[str, object]]]()
 
     def note(key: str, /, **words: object) -> str:
@@ -195,7 +195,7 @@ def test_a_run_of_python_without_a_report_that_can_be_read_crashed(report: str) 
 
 
 def write(tree: Path, files: Mapping[str, str]) -> Path:
-    """Have these files in a folder."""
+    """Write these files into a folder, and return it."""
     for path, text in files.items():
         file = tree / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -242,7 +242,7 @@ PYTEST = {
 
 
 def with_pytest(tree: Path) -> Path:
-    """Let our own pytest be installed in a tree."""
+    """Make our own pytest available in a tree, and return the tree."""
     python = write(tree, {".venv/bin/python3": f'#!/bin/sh\nexec {sys.executable} "$@"\n'}) / ".venv/bin/python3"
     python.chmod(0o755)
     return tree
@@ -316,7 +316,7 @@ def test_of_a_long_output_those_lines_are_shown_that_tell_what_failed() -> None:
 
 
 def npm(test: str, jest: object = None, **scripts: str) -> str:
-    """A package.json with these scripts, and what it sets for jest."""
+    """Return a package.json with these scripts and these settings of jest."""
     return json.dumps({"scripts": {"test": test, **scripts}} | ({"jest": jest} if jest else {}))
 
 

@@ -1,4 +1,4 @@
-"""Commitments to test with."""
+"""Commitments for tests, and helpers for their queue."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def taken(queue: CommitmentQueue, *args: Any, **more: Any) -> QueuedCommit
 
 @dataclass
 class Opened:
-    """Opens the queue of one folder, as often as a process starts there."""
+    """Opens the queue of one folder; each call stands for a new start of the process."""
 
     folder: Path
     database: Database
@@ -90,7 +90,7 @@ class Opened:
         return queue
 
     def on_disk(self) -> dict[str, str]:
-        """Return the texts of all files, and of the database, by their names."""
+        """Return the contents of all files, the database among them, by file name."""
         return {one.name: one.read_bytes().decode("utf-8", "replace") for one in _files(self.folder)}
 
 
@@ -99,7 +99,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def noting(abandoned: list[str]) -> Publish:
-    """Keeps the ids of commitments that are given up."""
+    """Return a `Publish` that adds the ids of abandoned commitments to `abandoned`."""
 
     def note(event: Event) -> None:
         if isinstance(event, CommitmentAbandoned):

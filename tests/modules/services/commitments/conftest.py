@@ -1,4 +1,4 @@
-"""A world, and one SOUL in it that keeps its guarantees."""
+"""Fixtures: a town, and one SOUL in it that carries out its commitments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A SOUL's commitments with all that carries them out: a real outbox, a real room, the town's GitHub over HTTP."""
+"""A SOUL's commitments with all that carries them out: a real outbox, a real room, and the town's GitHub over HTTP."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ ON_BLUESKY: tuple[IntentKind, ...] = ("post", "reply", "like", "repost", "follow
 
 @dataclass
 class BlueskyRecords:
-    """Bluesky, as far as it is needed here: each intent's record stands under its own key."""
+    """Stands in for Bluesky: stores the record of each intent under its own key."""
 
     records: dict[str, Intent] = field(default_factory=dict)
 
@@ -79,7 +79,7 @@ class BlueskyRecords:
 
 @dataclass
 class Town:
-    """The world around the SOUL: GitHub with a repository of acme's, and a room."""
+    """The world around the SOUL: GitHub with the repository acme/site, and a room."""
 
     url: str
     network: GitHubNetwork
@@ -89,7 +89,7 @@ class Town:
     clock: SetAhead
 
     def later(self) -> None:
-        """Let the pause that a room asks of a speaker be over."""
+        """Advance the clock past the pause between two messages that a room requires."""
         self.clock.ahead += SPACING_S
 
     def issues(self) -> list[StoredIssue]:
@@ -98,7 +98,7 @@ class Town:
 
 @dataclass
 class SoulInTown:
-    """One SOUL. `wake` builds it from what lies on the disk; `sleep` ends it."""
+    """One SOUL. `wake` builds it from what is on disk; `sleep` ends it."""
 
     folder: Path
     town: Town
@@ -224,7 +224,7 @@ class SoulInTown:
         return commitment
 
     async def live(self, seconds: float = 30, step_s: float = 1) -> None:
-        """Let that much time go by, a step at a time, until nothing is left to do."""
+        """Let `seconds` pass in steps; each step runs the work loop and delivers what is due."""
         for _ in range(int(seconds / step_s)):
             await self.loop.run()
             await while_time_passes(self.clock, self.outbox.deliver_due())
@@ -242,13 +242,13 @@ class SoulInTown:
 
 @dataclass
 class Listener:
-    """A peer in the room, and all that it heard."""
+    """A peer in the room, and the chats that it received."""
 
     client: SpaceClient
     chats: list[str] = field(default_factory=list)
 
     async def receives(self, count: int) -> list[str]:
-        """Wait until it heard so many chats."""
+        """Wait until it has received `count` chats, and return all of them."""
 
         def enough() -> bool:
             self._listen()
@@ -258,7 +258,7 @@ class Listener:
         return self.chats
 
     async def receives_from(self, name: str) -> None:
-        """Wait until somebody has spoken; what they said is left out."""
+        """Wait until `name` has spoken; its chats are not kept."""
         await until(lambda: name in self._listen(leave_out=name))
 
     def _listen(self, leave_out: str = "") -> set[str]:
@@ -269,7 +269,7 @@ class Listener:
 
 @asynccontextmanager
 async def open_town() -> AsyncIterator[Town]:
-    """A world with nobody in it yet."""
+    """Open a world with nobody in it yet."""
     async with AsyncExitStack() as stack:
         clock = SetAhead()
         network, faults, server = GitHubNetwork(clock=clock), GitHubFaults(), SpaceServer(clock=clock)
@@ -283,14 +283,14 @@ async def open_town() -> AsyncIterator[Town]:
 
 @asynccontextmanager
 async def listening(town: Town, name: str = "marvin") -> AsyncIterator[Listener]:
-    """Somebody else in the room."""
+    """Join the room as another member."""
     async with listening_at(town.server.port, name, town.clock) as listener:
         yield listener
 
 
 @asynccontextmanager
 async def listening_at(port: int, name: str = "marvin", clock: Clock | None = None) -> AsyncIterator[Listener]:
-    """The same, by where the room is."""
+    """Join the room at this port as another member."""
     client = member(port, name, clock=clock)
     living = asyncio.create_task(client.run())
     await until(lambda: client.is_active)
@@ -304,7 +304,7 @@ async def listening_at(port: int, name: str = "marvin", clock: Clock | None = No
 def member(
     port: int, name: str, on_event: Callable[[SpaceEvent], None] | None = None, *, clock: Clock | None = None
 ) -> SpaceClient:
-    """A member of the room that has not joined yet; its clock is real, or one that can be set ahead."""
+    """Return a member of the room that has not joined yet; its clock is real unless `clock` is given."""
 
     async def discover() -> ApiResult[str]:
         return Ok(f"ws://127.0.0.1:{port}")

@@ -1,6 +1,6 @@
-"""The whole way of a commitment: from the queue through the outbox to GitHub, and the news back into the room.
+"""A commitment on its way from the queue through the outbox to GitHub, and its news back in the room.
 
-A claim lives as long as the work, and no longer than anybody should have to wait for it.
+A claim lasts as long as the work, but no longer than others should have to wait for it.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ STEP_S = 15
 
 @dataclass
 class NotedRoom:
-    """A room that notes what it is told, and when."""
+    """A room that records what it is told, and when."""
 
     clock: FakeClock
     is_active: bool = True

@@ -1,4 +1,4 @@
-"""An act that the outbox puts off makes its commitment wait: no try is used, and nothing counts as failed."""
+"""An act that the outbox puts off makes its commitment wait: no try is used up, and nothing counts as failed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.modules.services.commitments.soul_in_town import SoulInTown
 
 
 async def _with_the_hour_used_up(soul_in_town: SoulInTown) -> QueuedCommitment:
-    """A commitment to post is made while all points of the hour are spent."""
+    """Make a commitment to post while all points of the hour are spent, and return it."""
     now = soul_in_town.clock.now()
     await soul_in_town.database.run(lambda rows: note(rows, now, "profile", points=POINTS_PER_HOUR.limit))
     one = await soul_in_town.enqueue(

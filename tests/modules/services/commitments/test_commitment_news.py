@@ -1,6 +1,6 @@
-"""The news of a kept commitment is said in the room once, also by a life that does not remember having said it.
+"""The news of a kept commitment is said in the room once, even by a life that does not remember having said it.
 
-What of the commitments deserves attention: what is due, and what keeps failing.
+A commitment deserves attention while it is due, and when it keeps failing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FORGOTTEN = Err("no such message is on its way", "not_found")
 
 @dataclass
 class ToldRoom:
-    """A room in which the test decides what becomes of words."""
+    """A room in which the test decides whether a chat was delivered."""
 
     fate: ApiResult[bool] = field(default_factory=lambda: Ok(data=True))
     is_active: bool = True

@@ -1,6 +1,6 @@
-"""When two commitments are the same, when one is tried, and when it is given up.
+"""Proves when two commitments are the same, when one is tried, and when it is given up.
 
-What a commitment says in public, and which words may hold one.
+Proves what a commitment says in public, and which words may contain one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The file of commitments: what it looks like, and what it survives.
+"""The file of commitments: its format, and the failures that it survives.
 
-The queue of commitments, opened anew after any step. Proves that a request to GitHub which arrives late, after its
-connection was lost, is never left standing twice.
+The queue loses and repeats nothing when it is reopened after any step. A request that reaches GitHub late, after its
+connection was lost, leaves no duplicate.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ async def test_what_only_a_forgotten_person_wanted_is_gone_and_what_the_owner_wa
 
 
 class KilledQueue(RuleBasedStateMachine):
-    """A queue that is opened anew from the disk after any step: nothing is lost, nothing is taken or told twice."""
+    """A queue that is reopened from disk after any step: it loses no commitment, and takes and reports none twice."""
 
     def __init__(self) -> None:
         super().__init__()

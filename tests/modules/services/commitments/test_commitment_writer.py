@@ -1,6 +1,6 @@
-"""What the model is asked about commitments, over real HTTP, and what becomes of its answers.
+"""What the model is asked about commitments, over real HTTP, and how its answers are used.
 
-Proves by GitHub's own Markdown that what we write there notifies nobody, and that it stays readable.
+Proves with GitHub's own Markdown that our texts there notify nobody and stay readable.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ async def test_a_reply_on_bluesky_that_commits_to_something_is_remembered(
 
 
 async def committed_on_bluesky(soul_in_town: SoulInTown, writer: CommitmentWriter) -> str:
-    """A reply of ours stands in a thread, and its commitment is in the queue; the reply's uri."""
+    """Send a reply, put its commitment into the queue, and return the uri of the reply."""
     soul_in_town.writer = writer
     await soul_in_town.restart()
     draft = ProposedAction(reply_body("I'll file it.", THREAD), by_owner=True)
@@ -273,7 +273,7 @@ class AtOnce:
         return await self.loop.run()
 
     def bring_forward(self, name: str, seconds: float = 0.0) -> None:
-        """What it has to wait for comes with its next run."""
+        """Do nothing: what the loop waits for comes with its next run."""
 
 
 async def test_what_the_mind_had_no_time_to_tell_is_told_as_soon_as_it_is_free(
@@ -365,7 +365,7 @@ FORMS = [
 
 
 class _Mentions(HTMLParser):
-    """Finds mentions in the text outside of code and links, where GitHub looks for them."""
+    """Finds mentions outside of code and links, where GitHub looks for them."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,4 +1,4 @@
-"""What goes wrong again and again is counted from the journal, once, and holds nobody's words but the program's."""
+"""Frictions are counted from the journal, each entry once, and contain no words but the program's."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def turn(tool: str = "bluesky_post", answer: str = "Wrong Fields", *, rests_on: 
 
 
 async def on_two_days(running: RunningOutbox, record: FrictionRecord, entry: Entry) -> Friction:
-    """Return a friction that occurred twice on one day and once on the next."""
+    """Record an entry twice on one day and once on the next, and return its friction."""
     for wait_s in (0.0, 60.0, DAY_S):
         await running.clock.advance(wait_s)
         await running.journal.record(entry)
@@ -196,7 +196,7 @@ async def test_what_became_of_an_act_is_its_own_as_far_as_the_turn_that_proposed
 
 
 def attacks() -> list[Entry]:
-    """A hundred ways to try to make a SOUL change by what one writes, is called, or has it read."""
+    """Return a hundred entries in which others try to change a SOUL by their words, names and pages."""
     found: list[Entry] = []
     for number in range(20):
         words, did = f"{HOSTILE}, number {number}", f"did:plc:mallory{number}"

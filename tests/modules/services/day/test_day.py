@@ -1,4 +1,4 @@
-"""What one day of a SOUL came to, gathered from a real home and rendered for its owner."""
+"""The day of a SOUL, gathered from a real home and rendered for its owner."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ from tests.scenarios.test_scenario_reflection import at_noon
 from town.model.types import ChatRequest, Completion
 
 EVENING = datetime(2026, 1, 5, 23, 30, tzinfo=UTC)
-"""Half past eleven at night in UTC, and the afternoon in New York."""
+"""Half past eleven at night in UTC, and half past six in the evening in New York."""
 KIT = "at://did:plc:kit/app.bsky.feed.post/3l"
 
 BLOCKED = {"status": "blocked", "holder": "", "is_open": True, "since": ""}
@@ -404,7 +404,7 @@ async def test_after_a_run_that_was_killed_the_day_says_that_this_is_wrong(lived
 
 
 async def test_a_day_tells_each_thing_once_and_as_it_stands_now(lived: LivedHome) -> None:
-    """A refusal under one heading, no post that was taken back, no case of a like that waited when it was chosen."""
+    """A refusal has one heading, a deleted post is not counted, and a like that waited when chosen is no case."""
     gone = "at://did:plc:rowan/app.bsky.feed.post/3gone"
     await lived.done("post", 1, result_uri=gone)
     await lived.done("post", 2, result_uri="at://did:plc:rowan/app.bsky.feed.post/3kept")

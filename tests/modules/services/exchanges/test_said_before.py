@@ -1,4 +1,4 @@
-"""What a SOUL and a person said to each other is before it when they meet again, and nothing that is to be gone."""
+"""A SOUL that meets a person again is shown what they said to each other, without what was deleted or forgotten."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NIGHT_S = 15 * 3600.0
 
 
 async def talk(town: RunningTown, soul: RunningSoul) -> str:
-    """Let kit ask and be answered; return the uri of the question."""
+    """Let kit ask a question and be answered; return the uri of the question."""
     town.mind.answer = replying(ANSWERED)
     uri, _ = town.network.post_as(town.account("kit"), f"@rowan.test {ASKED}")
     await soul.look()
@@ -39,7 +39,7 @@ async def talk(town: RunningTown, soul: RunningSoul) -> str:
 
 
 async def prompt_for(town: RunningTown, soul: RunningSoul, name: str, words: str) -> str:
-    """Return all that the model is told in the turn about a new mention."""
+    """Post a new mention, and return all that the model is told in the turn about it."""
     before = len(town.mind.asked)
     town.network.post_as(town.account(name), f"@rowan.test {words}")
     await soul.look()

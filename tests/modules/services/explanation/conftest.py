@@ -1,4 +1,4 @@
-"""A journal on a real database, and rows as the outbox and the perceiver would leave them."""
+"""A journal on a real database, and rows as the outbox and the perceiver would write them."""
 
 from __future__ import annotations
 

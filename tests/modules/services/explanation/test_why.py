@@ -1,6 +1,6 @@
-"""A story is told in order, in words, with what the rules counted; and nothing foreign can draw on the terminal.
+"""A story is told in order and in words, with what the rules counted; untrusted text cannot draw on the terminal.
 
-Whatever a person has at hand names the post or act that is meant, without the network.
+A link, a uri or the beginning of an id finds the post or act that is meant, without the network.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A thread waits for what led there, once for each source and each time, in the order of handling.
+"""A thread waits to be handled once for each source that led to it and each time, in the order of handling.
 
-What of a pull request is shown to whoever reviews it.
+Proves also what a reviewer is shown of a pull request.
 """
 
 from __future__ import annotations

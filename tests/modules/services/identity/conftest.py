@@ -1,4 +1,4 @@
-"""What the tests of the keeper share."""
+"""The fixture of the tests of the keeper: a home with a SELF.md."""
 
 from __future__ import annotations
 

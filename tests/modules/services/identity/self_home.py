@@ -24,7 +24,7 @@ BORN = "# Rowan\n\nI'm rowan.\n\n## Voice\n\nPlain and warm, and never in a hurr
 
 @dataclass
 class SelfHome:
-    """Where SELF.md lies, who keeps it, and what is told of it."""
+    """A home with SELF.md, its keeper, and what the journal and the console say about it."""
 
     home: Home
     keeper: SelfKeeper
@@ -52,13 +52,13 @@ class SelfHome:
 
     @property
     def versions(self) -> list[Version]:
-        """All of them, newest first."""
+        """All versions of SELF.md, newest first."""
         with self.history.alone() as history:
             return history.versions()
 
     @property
     def texts(self) -> list[str]:
-        """What they say, newest first."""
+        """The texts of all versions, newest first."""
         with self.history.alone() as history:
             return [history.read(version).decode() for version in history.versions()]
 
@@ -72,13 +72,13 @@ class SelfHome:
             return history.find(name)
 
     async def told(self) -> list[dict[str, Any]]:
-        """What the journal keeps of each decision about SELF.md, oldest first."""
+        """Return the data of each decision in the journal, oldest first."""
         return [stored.entry.data for stored in reversed(await self.journal.recent(50, kinds=["decision"]))]
 
 
 @asynccontextmanager
 async def open_self_home(root: Path) -> AsyncIterator[SelfHome]:
-    """A home with a SELF.md that nobody has changed yet."""
+    """Open a home with a SELF.md that nobody has changed yet."""
     home, clock, console, redactor = Home.at(root), FakeClock(), SilentConsole(), Redactor(["hunter2-hunter2"])
     home.self_md.write_text(BORN)
     database = await open_database(home.database)

@@ -2,8 +2,8 @@
 
 Usage: python -m tests.modules.services.identity.self_keeper_child
 
-Loads everything once, then forks a life for each line on stdin, `HOME CHANGES DIE_AT_STEP` (0: never). One hears
-`born PID`, `did N` for each change that was said to be done, and `ended CODE`. Each change counts one further.
+Loads everything once, then forks a life for each line on stdin, `HOME CHANGES DIE_AT_STEP` (0: never). Prints
+`born PID`, `did N` for each change that was reported as done, and `ended CODE`. Each change adds one to the number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 def die_at(step: int, home: Home) -> None:
-    """Die just before the step of that number which makes, renames or removes a file of the keeper's."""
+    """Die just before step number `step` of those that make, rename or remove a file of the keeper."""
     numbers = count(1)
 
     def watch(event: str, args: tuple[object, ...]) -> None:
@@ -57,12 +57,12 @@ async def live(home: Home, changes: int) -> None:
 
 
 def thought(number: int) -> str:
-    """A self that has counted so far."""
+    """Return a text of SELF.md with this number."""
     return f"# Rowan\n\n{'The rain again, on the same old roof. ' * 500}\n\nThought number {number}.\n"
 
 
 def number_in(text: str) -> int:
-    """How far a self has counted. Raises `ValueError` if it is not whole."""
+    """Return the number in a text of SELF.md. Raises `ValueError` if the text is not whole."""
     number = int(text.rsplit(" ", 1)[1].rstrip(".\n"))
     if text != thought(number):
         raise ValueError(f"a torn text: {text[:100]!r}")

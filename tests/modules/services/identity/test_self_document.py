@@ -1,7 +1,7 @@
 """SELF.md is read by its headings, however its owner likes to write it.
 
-The parts of SELF.md that steer behaviour are read as meant, and never half. The days and the time of a ritual are
-read as meant, and hold on the days on which the clocks change.
+The parts of SELF.md that control behaviour are read as they are meant, completely or not at all. The days and the time
+of a ritual are read correctly, also for the days on which the clocks change.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def test_the_document_that_a_new_soul_begins_with_is_understood_in_full() -> Non
     assert not any("2026" in learning for learning in me.learnings)
 
 
-@given(st.text(alphabet=st.sampled_from("#-*_|`[]() \nabI'’:~0159")))  # noqa: RUF001 - the signs meant
+@given(st.text(alphabet=st.sampled_from("#-*_|`[]() \nabI'’:~0159")))  # noqa: RUF001 - the characters under test
 def test_no_document_is_too_odd_to_be_read(text: str) -> None:
     me = extract_from_self(text)
     assert 0 <= assess_self_richness(me).score <= 100

@@ -1,8 +1,8 @@
-"""Proves what the door of SELF.md lets through, holds and refuses, and that nothing is lost on the way.
+"""Proves which changes of SELF.md the keeper applies, holds and refuses, and that no text is lost.
 
-Proves what may become SELF.md and what is held: pure rules, by tables and properties. What goes from SELF.md alone
-when somebody is forgotten, and what only with the owner's approval. A SELF.md that is too large or no text stops
-the SOUL with one line.
+Proves the pure rules for this by tables and properties, and what is deleted from SELF.md when somebody is forgotten:
+some of it at once, the rest only with the owner's approval. A SELF.md that is too large or not text stops the SOUL with
+one line.
 """
 
 from __future__ import annotations
@@ -368,7 +368,7 @@ WHOLE = (
     [
         ("Values", "- Slate.", "- Rain.", "- Slate."),
         ("Values", "## Values\n\n- Slate.\n- Rain.", "- Rain.", "- Slate.\n- Rain."),
-        ("what i’ve learned", "- Slate.", "- Tin.", "- Slate."),  # noqa: RUF001 - the apostrophe is the point
+        ("what i’ve learned", "- Slate.", "- Tin.", "- Slate."),  # noqa: RUF001 - the apostrophe is under test
         ("Values", "```\n## Voice\n```", "- Rain.", "```\n## Voice\n```"),
         ("Voice", "Plain.", "*today*\n", "*today*\n\n## Voice\n\nPlain.\n"),
     ],

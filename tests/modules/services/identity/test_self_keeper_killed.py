@@ -1,4 +1,4 @@
-"""Proves with kill -9 that SELF.md is always whole, and that its history misses nothing and says nothing twice."""
+"""Proves with kill -9 that SELF.md is always whole, and that its history lacks no change and has none twice."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ ANSWER_S = 120.0
 
 @dataclass
 class Nursery:
-    """The process that forks lives: see `self_keeper_child`."""
+    """The process that forks lives, `self_keeper_child`."""
 
     process: asyncio.subprocess.Process
 
     async def birth(self, home: Home, changes: int, *, die_at: int = 0) -> int:
-        """A new life; its process id."""
+        """Start a life, and return its process id."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{home.root} {changes} {die_at}\n".encode())
         return int((await self.receive()).split()[1])
 
     async def receive(self) -> str:
-        """The next words."""
+        """Return the next line of the process."""
         assert self.process.stdout is not None
         return (await asyncio.wait_for(self.process.stdout.readline(), ANSWER_S)).decode().strip()
 
     async def end(self) -> tuple[int, str]:
-        """How many changes were said to be done in this life before it ended, and how it ended."""
+        """Wait for the end of the life; return how many changes it reported as done, and its last line."""
         done = 0
         while (word := await self.receive()).startswith("did"):
             done += 1
@@ -89,7 +89,7 @@ async def test_killed_at_random_moments_nothing_is_torn_lost_or_kept_twice(
             os.kill(pid, signal.SIGKILL)
         done, word = await nursery.end()
         assert word == KILLED
-        # NOTE(self): a change may have been made whose maker died before saying so; none that was said may be missing.
+        # NOTE(self): a life may die between a change and its report; no reported change may be missing.
         assert number_in(home.self_md.read_text()) - before - done in {0, 1}
     await nursery.birth(home, 1)
     assert await nursery.end() == (1, "ended 0")
@@ -109,7 +109,7 @@ def _home(root: Path) -> Home:
 
 
 def _assert_complete(home: Home) -> None:
-    """The last versions count down without a gap from what SELF.md says, and nothing else lies about."""
+    """Assert that the versions count down without a gap from SELF.md, and that no other file is left."""
     history = home.memory / "self-history"
     now = number_in(home.self_md.read_text())
     kept = [number_in(path.read_text()) for path in sorted(history.glob("*.md"), reverse=True)]

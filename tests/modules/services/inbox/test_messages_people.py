@@ -1,4 +1,4 @@
-"""What direct messages hold of a person is told to them, and goes when they are forgotten; the owner's others stay."""
+"""The direct messages of a person are told to them, and deleted when they are forgotten; those of others stay."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Generated histories of a memory: what was saved, said again, replaced, retired and recalled, and when.
 
-Few words, so that the rules of saving meet in every way; some steps happen at the same moment.
+The words are few, so that the rules of saving meet in every way; some steps happen at the same moment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STEPS_MAX = 14
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step; `number` says which of the memories saved so far is meant, where it is not about a new one."""
+    """One step; unless it saves a new memory, `number` selects one of those saved so far."""
 
     what: What
     at: datetime
@@ -37,7 +37,7 @@ class Step:
 
 
 def history(rng: random.Random) -> list[Step]:
-    """One history of up to 14 steps."""
+    """Return a history of up to 14 steps."""
     steps: list[Step] = []
     now = START
     for _ in range(rng.randint(1, _STEPS_MAX)):

@@ -26,7 +26,7 @@ SKILLS = Skills.load(ROOT / "skills")
 
 @dataclass(frozen=True)
 class MemoryHome:
-    """Everything that has to do with memory in one home."""
+    """The memory of one home, in the database and in files."""
 
     root: Path
     database: Database
@@ -41,7 +41,7 @@ class MemoryHome:
 
     @property
     def view(self) -> MemoryFile:
-        """As after a start: it knows nothing but what is on the disk."""
+        """MEMORY.md as a view after a start: it knows only what is on disk."""
         return MemoryFile(store=self.store, database=self.database, files=self.files, clock=self.clock)
 
     def days(self, timezone: str = "UTC") -> DayFiles:
@@ -70,13 +70,13 @@ class MemoryHome:
         return await self.store.save(new, self.clock.now())
 
     async def curated(self) -> dict[str, str]:
-        """Subject and body of each section that is remembered."""
+        """Return the body of each curated memory by its subject."""
         return {memory.subject: memory.body for memory in await self.store.listed(kinds=["curated"])}
 
 
 @asynccontextmanager
 async def open_memory_home(root: Path) -> AsyncIterator[MemoryHome]:
-    """A home that remembers nothing yet."""
+    """Open a home that remembers nothing yet."""
     home = Home.at(root)
     home.workspace.mkdir(parents=True, exist_ok=True)
     database = await open_database(home.database)

@@ -1,6 +1,6 @@
-"""Proves that memory goes out whole, comes back the same, once, and never in part.
+"""Proves that memory is exported whole, and restored the same, once, and never in part.
 
-Proves over generated histories that bringing back writes what was written, and that both stores keep the same.
+Proves over generated histories that a restored memory has the original rows, and then behaves the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LINE: dict[str, Any] = {
 
 @pytest.fixture
 async def memory_homes(tmp_path: Path) -> AsyncIterator[tuple[MemoryHome, MemoryHome]]:
-    """A home that has memories, and one that has none."""
+    """Yield two homes without memories: one to export from, and one to restore into."""
     async with AsyncExitStack() as stack:
         yield (
             await stack.enter_async_context(open_memory_home(tmp_path / "old")),
@@ -57,12 +57,12 @@ async def take_in(memory_home: MemoryHome, lines: list[str]) -> Restored:
 
 
 async def everything(memory_home: MemoryHome) -> list[dict[str, Any]]:
-    """All lines, with ids and all."""
+    """Return all exported records, ids included."""
     return [json.loads(line) for line in await lines_of(memory_home)]
 
 
 async def fill(memory_home: MemoryHome) -> None:
-    """Living, replaced and retired ones, private and shared, of all trusts, counted, and both profiles."""
+    """Save live, replaced, retired, private and shared memories of all trusts, with counts, and set both profiles."""
     await memory_home.save("fact", "Tides", "High at noon.", tags=("sea", "moon"))
     for body in ("High at one.", "High at noon.", "High at two."):
         await memory_home.clock.advance(60)
@@ -213,7 +213,7 @@ async def test_words_without_a_subject_stay_beside_those_that_have_one(
 
 
 async def test_both_histories_stay_where_two_homes_are_united(memory_homes: tuple[MemoryHome, MemoryHome]) -> None:
-    """Their ids are taken: what comes in gets others, in the order of time, and what it had replaced goes with it."""
+    """Memories that come in get new ids, in the order of time, and those that they had replaced still point to them."""
     old, new = memory_homes
     for body in ("High at one.", "High at two.", "High at three."):
         await old.save("fact", "Tides", body)
@@ -262,7 +262,7 @@ def emptied(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def live(connection: sqlite3.Connection, steps: list[Step]) -> list[int]:
-    """What the store of a SOUL would do; the ids of what was saved."""
+    """Carry out the steps as the store of a SOUL would; return the ids of what was saved."""
     ids: list[int] = []
     connection.execute("BEGIN")
     for step in steps:
@@ -284,7 +284,7 @@ def live(connection: sqlite3.Connection, steps: list[Step]) -> list[int]:
 
 
 def rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
-    """Every column of every row."""
+    """Return every column of every row."""
     return [tuple(row) for row in connection.execute("SELECT * FROM memories ORDER BY id")]
 
 
@@ -297,7 +297,7 @@ def bring_back(connection: sqlite3.Connection, lines: list[str]) -> Restored:
 
 @pytest.mark.slow
 def test_whatever_was_remembered_comes_back_as_it_was() -> None:
-    """Every column of every row; twice is once; the index agrees; and it goes on as if nothing had been."""
+    """Every row is the same; a second restore adds nothing; the index agrees; later steps have the same effect."""
     old, new = in_memory(), in_memory()
     for seed in range(SEED, SEED + (COUNT or 80)):
         rng = random.Random(seed)
@@ -319,7 +319,7 @@ def test_whatever_was_remembered_comes_back_as_it_was() -> None:
 
 @pytest.mark.slow
 def test_nothing_is_lost_where_two_histories_are_united() -> None:
-    """Of both homes every row is there with its dates and words, and of one subject no more live than before."""
+    """Every row of both homes is there with its date and words, and no two live memories say the same."""
     old, new = in_memory(), in_memory()
     for seed in range(SEED, SEED + (COUNT or 80)):
         rng = random.Random(seed)

@@ -1,4 +1,4 @@
-"""A memory belongs to the accounts that it named when it was saved, whoever bears their handles later."""
+"""A memory belongs to the accounts that it named when it was saved, whoever has their handles later."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Proves that no text trips the search, and that its words are split where the index splits them.
+"""Proves that no text breaks the search, and that its words are split where the index splits them.
 
-Proves the rules of what a new memory does to the ones that are there, as tables and properties. Proves that words
-inside sentences without spaces are found, in both stores, and that other text is as it was. Proves which words a
-search goes by, and which memory comes first.
+Proves with tables and properties what a new memory does to existing ones. Proves that words inside sentences without
+spaces are found, and that all other text is found as before. Proves by which words a search is done, and which memory
+comes first.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def old(**changes: Any) -> Memory:
         ("Tea is green", "tea  is\tGREEN\n"),
         ("ﬁne", "FINE"),
         ("cafe\u0301", "CAFÉ"),
-        ("ｆｕｌｌ　ｗｉｄｔｈ", "full width"),  # noqa: RUF001 - these are the signs meant
+        ("ｆｕｌｌ　ｗｉｄｔｈ", "full width"),  # noqa: RUF001 - the characters under test
     ],
 )
 def test_two_texts_are_the_same_whatever_their_case_spaces_and_encoding(one: str, other: str) -> None:

@@ -1,6 +1,6 @@
-"""Proves what a store of memories does, on SQLite and on a real PostgreSQL server alike.
+"""Proves how a store saves, replaces, finds and ranks memories.
 
-Proves what only SQLite's store has: one transaction with other rows, an index that never drifts, bounded work.
+Proves that memories share a transaction with other rows, that the index never drifts, and that work is bounded.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ async def found(store: MemoryStore, text: str, *, now: datetime = NOW, limit: in
 
 
 async def save_many(store: MemoryStore, memories: list[NewMemory]) -> None:
-    """Save them a hundred at a time: each call has a deadline, whatever else the machine does."""
+    """Save memories a hundred at a time: each call has a deadline, however busy the machine is."""
     for start in range(0, len(memories), 100):
         await store.save_all(memories[start : start + 100], NOW)
 
 
 def within(*kinds: Kind, since: datetime | None = None, public_only: bool = False) -> Query:
-    """A question whose words are still to be said."""
+    """Return a query without words, with these limits."""
     return Query("", kinds=kinds, since=since, public_only=public_only)
 
 
@@ -180,7 +180,7 @@ async def test_a_word_that_is_still_being_typed_finds_what_it_may_become(store: 
 
 
 async def test_a_memory_with_the_whole_word_comes_before_newer_ones_that_only_begin_with_it(store: MemoryStore) -> None:
-    """The whole word stands in few memories, and what begins with it in more than are shown."""
+    """Few memories contain the whole word, and more than are shown contain a word that begins with it."""
     for number in (2, *range(20, 30)):
         await store.save(NewMemory("episode", "", f"the plan of turn{number}"), NOW + number * timedelta(minutes=1))
     assert (await found(store, "the plan of turn2", now=NOW + DAY))[0] == "the plan of turn2"

@@ -1,6 +1,6 @@
-"""Proves what a turn is reminded of: whole entries that fit, nothing private before others, strangers' words framed.
+"""Proves that a turn recalls whole memories that fit, nothing private before others, and strangers' words framed.
 
-Proves that profiles are set once and change by the owner's own words alone.
+Proves that profiles are set once, and changed only by the owner's own words.
 """
 
 from __future__ import annotations

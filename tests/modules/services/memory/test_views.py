@@ -1,7 +1,7 @@
-"""Proves that MEMORY.md and memory stay in step, whoever changes one of them, and that nothing gets lost on the way.
+"""Proves that MEMORY.md and the store stay in sync, whichever of them changes, and that nothing is lost.
 
-Proves that MEMORY.md says what is remembered, and that reading it back gives the same. Proves what the page of a
-day tells, and that the one for others tells nothing private.
+Proves that MEMORY.md shows what is remembered, and that reading it back gives the same. Proves what the page of a day
+contains, and that the page for others contains nothing private.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ async def test_nothing_but_curated_memories_reach_the_file_and_none_of_them_is_p
 
 
 class Watched(LocalOwnerFiles):
-    """The files of a home, and how often one was read; a hand may write `edit` after the first reading."""
+    """The files of a home, which counts the reads; `edit` is written by hand after the first one."""
 
     def __init__(self, memory_home: MemoryHome, edit: str) -> None:
         super().__init__(memory_home.home, memory_home.warnings.append)
@@ -242,7 +242,7 @@ SUBJECTS = st.sampled_from(["Tides", "tides", "Tides (2)", PREAMBLE, "", "## x",
 
 
 def memory(number: int, subject: str, body: str) -> Memory:
-    """As a store keeps it."""
+    """Return a memory as a store keeps it."""
     return replace(CURATED, id=number, subject=policy.clean(subject), body=policy.clean(body))
 
 

@@ -1,4 +1,4 @@
-"""What our account chose on Bluesky says which posts are not seen, and who may answer its own."""
+"""The settings of our account on Bluesky decide which posts are not seen, and who may reply to its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies to test with: what matters is given, the rest is filled in."""
+"""Bodies for tests: a test gives what matters, and the rest is filled in."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from modules.services.outbox.bodies import IntentKind, KnownBody, OpaqueBody, Re
 
 
 def reply_body(text: str, to: str, *, root: str = "", cid: str = "cid") -> ReplyBody:
-    """A reply to the post at `to`, in the thread that begins at `root` (or there)."""
+    """Return a reply to the post at `to`, in the thread that begins at `root`, or at `to` without one."""
     return ReplyBody(text=text, parent=RecordRef(uri=to, cid=cid), root=RecordRef(uri=root or to, cid=cid))
 
 
 def body_of(kind: IntentKind, subject: str = "at://subject", **stored: Any) -> KnownBody:
-    """A body of any kind on `subject`; `stored` are fields as they stand in the table."""
+    """Return a body of any kind on `subject`; `stored` are fields as they are in the table."""
     ref = {"uri": subject, "cid": "cid"}
     words = {"text": "Slate sings."}
     on_github = {"repo": "a/b", "body": "Do it."}

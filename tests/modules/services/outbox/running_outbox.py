@@ -42,9 +42,9 @@ _MEANINGS: dict[int, tuple[str, ErrKind]] = {
 
 
 class RecordService:
-    """Keeps records by key: `PUT /key` writes, `GET /key` reads. `faults` befall the next writes, one each.
+    """Stores records by key: `PUT /key` writes, `GET /key` reads. Each of `faults` affects one of the next writes.
 
-    `late`: an earlier request, which was lost, arrives right before, and the write is refused for it.
+    `late`: an earlier request that was lost arrives just before this write, which is then refused.
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ def _reply(writer: asyncio.StreamWriter, status: int, body: dict[str, Any]) -> N
 
 @dataclass
 class HttpSender:
-    """Speaks to the record service, and says what its answers mean."""
+    """Sends to the record service, and translates its answers."""
 
     client: httpx.AsyncClient
 
@@ -144,7 +144,7 @@ class HttpSender:
 
 @dataclass
 class RunningOutbox:
-    """An outbox that lives: its file, its terminal, its clock, the world it speaks to."""
+    """A running outbox with its file, terminal and clock, and the service to which it writes."""
 
     path: Path
     service: RecordService
@@ -186,7 +186,7 @@ class RunningOutbox:
         await self.database.close()
 
     async def deliver(self, intent_id: str) -> Intent:
-        """One round of deliveries; the intent as it then is."""
+        """Run one round of deliveries; return the intent as it is after that."""
         await self.outbox.deliver_due()
         intent = await self.outbox.get(intent_id)
         assert intent is not None
@@ -197,7 +197,7 @@ class RunningOutbox:
         await self.wake()
 
     async def die_while_sending(self) -> None:
-        """As kill -9 does it: the request has left, nobody reads the answer, nothing is written down."""
+        """Die like after kill -9, and restart: the request has left, and its answer was neither read nor stored."""
         self.service.faults.clear()
         self.service.faults.append("hang")
         self.service.reached.clear()
@@ -211,7 +211,7 @@ class RunningOutbox:
         await self.restart()
 
     async def drain(self, seconds: float, step_s: float = 10) -> None:
-        """Let that much time go by, delivering on the way."""
+        """Let `seconds` pass, a step at a time, and deliver at each step."""
         for _ in range(int(seconds / step_s)):
             await self.outbox.deliver_due()
             await self.clock.advance(step_s)
@@ -239,7 +239,7 @@ def like(target: str) -> ProposedAction:
 
 @contextlib.asynccontextmanager
 async def open_running_outbox(folder: Path) -> AsyncIterator[RunningOutbox]:
-    """An outbox that is awake, with a service that keeps its records; it sleeps again at the end."""
+    """Open an outbox that is awake, with a service that stores its records; it sleeps again at the end."""
     async with RecordService().serving() as service:
         running_outbox = RunningOutbox(folder / "soul.db", service)
         await running_outbox.wake()

@@ -1,4 +1,4 @@
-"""A home knows whose it is: what happens when `.env` names another Bluesky account."""
+"""A home belongs to one Bluesky account: what happens when `.env` names another."""
 
 from __future__ import annotations
 

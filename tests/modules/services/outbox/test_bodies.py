@@ -1,6 +1,6 @@
-"""A body is read as it was written, by this version or by an earlier one, whatever else stands in it.
+"""A body is read as this or an earlier version wrote it, whatever other fields it has.
 
-How an act ended, in a sentence for the owner.
+The end of an act is told to the owner in a sentence.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The way in: what is accepted, what is refused and why, and that nothing slips through between look and leap.
+"""Admission: what is accepted, what is refused and why; nothing slips in between the check and the new row.
 
-What would give away a secret is refused without a copy of it being kept. What is written for a workspace: each act
-once under its key, however much else was done since.
+An action that would reveal a secret is refused, and no copy of it is kept. An act for a workspace is done once under
+its key, however many acts came after it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Proves that what is taken back stays taken back, however late or lost the act itself was on its way."""
+"""Proves that an act that is taken back stays undone, however late it arrives or however it was lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.modules.services.outbox.running_outbox import DID, Fault, RecordServi
 
 @dataclass
 class Eraser:
-    """Deletes at the record service, by the record key at the end of the target."""
+    """A sender that deletes from the record service, by the record key at the end of the target."""
 
     service: RecordService
 

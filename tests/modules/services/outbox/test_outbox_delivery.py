@@ -1,6 +1,6 @@
-"""The way out: at its pace, exactly once, whatever the service answers and whenever the process dies.
+"""Delivery: at its pace, exactly once, whatever the service answers and whenever the process dies.
 
-How an act that is done once stands, by what was proposed for its target before.
+Proves also the standing of an act that is done once, from the earlier proposals for its target.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The gates: asked before each departure, first or repeated, and what waits behind them is neither lost nor hurried.
+"""Gates are asked before each departure, first or repeated; what waits at them is neither lost nor sent in a rush.
 
-The newest post on the account's own feed counts for the pace, also where the outbox does not know it.
+The newest post on the account's own feed counts for the pace, even if the outbox does not know it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def thread(number: int) -> str:
 
 
 class Bar:
-    """A gate with a switch, for those intents that it is meant for."""
+    """A gate with a switch, for the intents that `only` selects."""
 
     def __init__(self, seconds: float = 30, only: Callable[[Intent], bool] = lambda _: True) -> None:
         self.shut = True

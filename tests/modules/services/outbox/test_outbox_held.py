@@ -1,7 +1,7 @@
-"""Acts that wait for the owner's approval: how they come to wait, what the owner can say, from here or from beside.
+"""Acts that wait for the owner's approval: why they wait, and how the owner answers, here or in another process.
 
-What was accepted before the owner's choice became stricter: it waits for approval, if it has not left by then. What
-is to leave later waits for its moment, leaves then once, and can be taken back before.
+An act that was accepted before the owner's choice became stricter waits for approval, unless it has left by then. A
+scheduled act waits for its time, leaves once, and can be taken back before.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def thread(did: str, number: int = 1) -> str:
 
 
 async def choose(running_outbox: RunningOutbox, choice: Approval) -> None:
-    """The owner starts the program again with another `SOUL_APPROVAL`."""
+    """Start the program again with another `SOUL_APPROVAL`, as the owner would."""
     rule = ApprovalRule(choice, lambda: CIRCLE)
     running_outbox.rules, running_outbox.at_departure = (rule,), (rule.at_departure,)
     await running_outbox.restart()

@@ -1,6 +1,6 @@
 """Whatever happens in whatever order, each accepted intent ends as exactly one record or with a stated reason.
 
-Which acts are somebody's: those that reach them; an act that only speaks of them stays, without their name.
+Acts that reach a person belong to them; an act that only mentions them stays, without their name.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FAULTS = st.sampled_from([fault for fault in get_args(Fault) if fault != "hang"]
 
 
 class Lives(RuleBasedStateMachine):
-    """One outbox that is used, disturbed, killed and woken, in front of a service that sees everything."""
+    """One outbox that is used, disturbed, killed and woken, with a service that records everything."""
 
     @initialize()
     def begin(self) -> None:

@@ -1,6 +1,6 @@
 """The pure rules of the outbox, as tables.
 
-No bot's rhythm: what leaves is looked at by the moments at which the service got it.
+The times at which the service receives acts show no rhythm of a bot.
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ def thread(number: int) -> str:
 
 
 async def departures(paced: RunningOutbox, *actions: ProposedAction) -> list[datetime]:
-    """Propose all at once, let time go by until all have left, and return when each did, in order."""
+    """Propose all at once, let time pass until all have left, and return when each did, in order."""
     for action in actions:
         submitted = await paced.outbox.submit(action)
         assert submitted.accepted, submitted.reason

@@ -1,7 +1,7 @@
-"""Of what we said twice the oldest stays; what differs in anything stays too.
+"""Of our duplicate posts the oldest stays, and so does each post that differs in anything.
 
-A thought is looked at three times, and what was answered tells where the next should start. Who may reply in a
-thread of its own: as the owner says it, once, in the network's own record.
+A thought is examined three times, and the reactions to it say where the next one should start. The owner decides who
+may reply in a thread of the SOUL's own: this is written once, in the network's own record.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def test_a_source_counts_as_unanswered_only_after_several_thoughts() -> None:
 
 
 def gates(town: RunningTown, name: str = "rowan") -> dict[str, list[str]]:
-    """Who may reply to what, by the key of the post."""
+    """Return who may reply to each post, by the key of the post."""
     records = town.network.records(town.account(name), THREADGATE)
     return {one.at.rkey: [rule["$type"].partition("#")[2] for rule in one.value["allow"]] for one in records}
 

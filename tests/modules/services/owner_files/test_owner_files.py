@@ -1,4 +1,4 @@
-"""Proves that the files of a SOUL behave the same in its home and in a store, and that none leads elsewhere."""
+"""Proves that owner files behave the same in a home and in a store, and that none leads elsewhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.adapters.storage.s3_server import KINDS, S3, WHO, open_kind, serving_
 
 @dataclass
 class OwnerFilesHome:
-    """A workspace, and a hand that writes to it from outside."""
+    """A workspace, and `by_hand`, which writes to it from outside."""
 
     owner_files: OwnerFiles
     home: Home

@@ -1,8 +1,8 @@
-"""The registry of peers: who becomes one, what it keeps, and what an account that lies can take from another.
+"""The registry of peers: who becomes one, what it stores, and what a lying account can take from another.
 
-The SOUL's own words about itself and its peers, over real HTTP: the fixed parts stand, whatever the model writes.
-What peers and we did together: counted once for each act, kept through accidents, bounded, and forgotten whole. Who
-may be a SOUL is read from what reaches us; that makes candidates and nothing more.
+The SOUL's texts about itself and its peers keep their fixed parts, whatever the model writes over real HTTP. Acts
+together with peers are counted once each, survive crashes, are bounded, and are forgotten as a whole. What reaches us
+can make an account a candidate, and nothing more.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Whom the SOUL has met is remembered, within measure, and across restarts and upgrades.
+"""The SOUL remembers whom it has met, within limits, and across restarts and upgrades.
 
-The identity post is written in one form, and a claim to a GitHub name is read only where one is made.
+The identity post has one form, and a claim to a GitHub name is read only where one is made.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def store(path: Path, days: float = 0) -> Relationships:
-    """The store as it opens so many days after the start."""
+    """Return the store as it opens `days` after the start."""
     return Relationships(path, FakeClock(START + timedelta(days=days)))
 
 

@@ -1,6 +1,6 @@
-"""Whom we talked with in rooms: counted by conversation, kept through accidents and upgrades.
+"""The people whom we talked with in rooms are counted by conversation, and kept across crashes and upgrades.
 
-Our card for the room, and what is believed of others' cards.
+Proves also what our card for a room says, and what is taken from the cards of others.
 """
 
 from __future__ import annotations

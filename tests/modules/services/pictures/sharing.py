@@ -40,7 +40,7 @@ SOURCE = PictureSource(
 def pictures_in(
     memory: Path, clock: Clock, journal: Journal, url: str = "http://127.0.0.1:9", *, private_ok: bool = False
 ) -> Pictures:
-    """Pictures in the folder `memory`; `url` is a gallery."""
+    """Return the pictures in the folder `memory`; `url` is a gallery."""
     web = WebClient(WebTransport(allow=[url], private_ok=private_ok))
     return Pictures(memory, clock=clock, journal=journal, web=web, arena=Arena(web, f"{url}/v2"))
 
@@ -57,17 +57,17 @@ class Sharing:
     memory: Path
 
     async def attached(self, name: str = "lighthouse.jpg", source: PictureSource = SOURCE) -> AttachedPicture:
-        """A picture of the gallery, ready to be posted."""
+        """Return a picture of the gallery that is ready to be posted."""
         return ok(await self.pictures.attach(picture(name), alt="A lighthouse, painted", why="stripes", source=source))
 
     async def now(self, intent: Intent) -> Intent:
-        """The intent as it stands now."""
+        """Return the intent as it is now."""
         found = await self.outbox.get(intent.id)
         assert found is not None
         return found
 
     def reopened(self) -> Pictures:
-        """What another process would find."""
+        """Return the pictures as another process would find them."""
         return pictures_in(
             self.memory, self.town.clock, Journal(self.database, self.console, self.town.clock, Redactor())
         )
@@ -75,7 +75,7 @@ class Sharing:
 
 @asynccontextmanager
 async def open_sharing(folder: Path, kinds: Sequence[IntentKind] = KINDS) -> AsyncIterator[Sharing]:
-    """A fresh town with the account `alice` logged in, and an outbox that sends what is of these kinds."""
+    """Open a fresh town with the account `alice` logged in, and an outbox that sends intents of these kinds."""
     server, console = SharedServer(), SilentConsole()
     async with serve(server) as url:
         server.url = url

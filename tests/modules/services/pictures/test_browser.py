@@ -61,7 +61,7 @@ FLOOD = """<title>Flood</title><script>(async () => {
 
 @dataclass
 class Site:
-    """A server, what it was asked for, and how many bytes it was sent."""
+    """A server, the paths that it was asked for, and how many bytes it was sent."""
 
     url: str = ""
     asked: list[str] = field(default_factory=list)

@@ -1,6 +1,6 @@
-"""A picture is chosen by code: new, described, within a time, and from a collection that has any.
+"""Code chooses a picture: a new one with a description, within a time limit, from a collection that has one.
 
-The pictures of a page are found as a browser would show them, and nothing on a page takes long to read.
+The pictures of a page are found as a browser would show them, and no page takes long to read.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ FILES = {
 
 
 def lying_gallery(request: Request) -> Response:
-    """Are.na's interface with one honest picture among blocks that are not what they say."""
+    """Answer as Are.na does, with one honest picture among blocks that are not what they say."""
     base, path = str(request.base_url), request.path_params["path"]
     if path == "v2/channels/odd":
         return JSONResponse({"id": 1, "slug": "odd", "title": "Odd", "length": 8, "user": {"slug": "someone"}})
@@ -135,7 +135,7 @@ async def test_a_gallery_that_lies_costs_its_odd_pictures_and_no_more(sharing: S
         answers = [await chooser.choose(odd, why="a test") for _ in range(12)]
         await pictures.web.aclose()
     chosen = {answer.data.title for answer in answers if isinstance(answer, Ok)}
-    assert chosen == {"Odd"}  # the title of its channel: its own is an address
+    assert chosen == {"Odd"}  # the title of the channel, as its own title is an address
 
 
 @pytest.mark.parametrize(

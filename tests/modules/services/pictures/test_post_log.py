@@ -1,6 +1,6 @@
-"""The post log tells where every shared picture came from, and keeps what it cannot read.
+"""The post log records where every shared picture came from, and keeps the lines that it cannot read.
 
-A post shows its pictures once, whatever happens on the way, and what was shown is recorded after it stands there.
+A post shows its pictures once, whatever happens on the way; they are recorded after the post exists.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ async def test_only_whom_the_owner_was_told_of_is_accepted_and_one_kind_of_name_
 
 async def test_a_name_that_is_again_what_it_was_waits_no_more(tmp_path: Path) -> None:
     async def record(_: Entry) -> None:
-        """Tell nobody."""
+        """Ignore the entry."""
 
     names = PinnedNames(tmp_path / "names.json", FakeClock(), record)
     await names.check("repository", "acme/site", "1")

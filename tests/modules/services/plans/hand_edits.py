@@ -1,4 +1,4 @@
-"""Plans as people leave them: prose and code put in, fields reordered, statuses in their own words, other line ends."""
+"""Plans after edits by people: inserted prose and code, reordered fields, their own statuses, other line ends."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _VALUES = {
 
 @dataclass(frozen=True)
 class Line:
-    """A line of an edited plan: the task in whose header it was made, 0 for none; `mark` is a person's word in it."""
+    """A line of an edited plan; `task` is the task whose header has it, or 0, and `mark` a person's word in it."""
 
     text: str
     task: int = 0
@@ -56,7 +56,7 @@ class Line:
 
 @dataclass(frozen=True)
 class EditedPlan:
-    """A plan after a person's edits. `headings` are the headings of tasks that a person put in."""
+    """A plan after a person's edits. `headings` are the headings of tasks that the person inserted."""
 
     lines: tuple[Line, ...]
     headings: tuple[str, ...]
@@ -65,13 +65,13 @@ class EditedPlan:
 
     @property
     def body(self) -> str:
-        """The text."""
+        """The text of the plan."""
         return self.end.join(line.text for line in self.lines) + self.tail
 
 
 @st.composite
 def edited_plans(draw: st.DrawFn) -> EditedPlan:
-    """A plan after a person's edits; most of what they wrote holds a word that stands nowhere else."""
+    """Draw a plan after a person's edits; most of what they wrote contains a word that occurs nowhere else."""
     plan: Plan = draw(plans().filter(lambda one: bool(one.tasks)))
     lines, headings = _rendered(plan), list[str]()
     for count in range(draw(st.integers(0, 6))):
@@ -106,7 +106,7 @@ def edited_plans(draw: st.DrawFn) -> EditedPlan:
 
 
 def _rendered(plan: Plan) -> list[Line]:
-    """The lines of a plan as it is made, the two of each task that may change with its number."""
+    """Return the lines of a generated plan; the two lines of each task that may change have its number."""
     lines = [Line(text) for text in generate_plan_markdown(plan).split("\n")]
     for task in plan.tasks:
         heading = next(place for place, line in enumerate(lines) if line.text.startswith(f"### Task {task.number}: "))
@@ -116,7 +116,7 @@ def _rendered(plan: Plan) -> list[Line]:
 
 
 def _label(text: str) -> str:
-    """The name of the field that a line looks like, by its letters alone; "" for none."""
+    """Return the name of the field that a line looks like, by its letters alone, or ""."""
     bare = text.strip().lstrip("-*+ \t").lower()
     return next((name for name in _VALUES if bare.startswith((f"{name}:", f"{name}**"))), "")
 
@@ -129,7 +129,7 @@ changes = st.builds(
 
 
 def assert_nothing_is_lost(plan: EditedPlan, change: TaskChange) -> None:
-    """Change each task of a plan, and hold that nothing else of the body changes."""
+    """Change each task of a plan, and assert that nothing else of the body changes."""
     edited = plan.body
     before = parse_plan(edited, "[PLAN]")
     assert before is not None
@@ -148,7 +148,7 @@ def assert_nothing_is_lost(plan: EditedPlan, change: TaskChange) -> None:
 
 
 def _as_changed(task: Task, change: TaskChange) -> tuple[Task, Task]:
-    """The task after the change, and the same where a note beside it says that somebody in particular works on it."""
+    """Return the task after the change in both readings: an active one without an assignee may be read as pending."""
     assignee = task.assignee if change.assignee is None else change.assignee or None
     changed = replace(task, status=change.status or task.status, assignee=assignee)
     is_somebodys = changed.status in ACTIVE_TASKS and assignee is None
@@ -156,10 +156,10 @@ def _as_changed(task: Task, change: TaskChange) -> tuple[Task, Task]:
 
 
 def assert_other_lines_stand(plan: EditedPlan, number: int, change: TaskChange, body: str) -> None:
-    """Hold that each line stands in the changed body once and in order, by their letters alone.
+    """Assert that each line is in the changed body once and in order, compared as plain text.
 
-    Only the two values of the task may be others, and words that a person wrote beside them stay. A line that was
-    missing may be there, right under the heading or under the status.
+    Only the two values of the task may differ, and words that a person wrote beside them stay. A line that was missing
+    may be added, right under the heading or under the status.
     """
     new = [line.removesuffix("\r") for line in body.split("\n")]
     old = [*plan.lines, Line("")] if plan.tail else [*plan.lines]
@@ -183,6 +183,6 @@ def assert_other_lines_stand(plan: EditedPlan, number: int, change: TaskChange, 
 
 
 def _is_changed(line: Line, text: str) -> bool:
-    """Whether a line may be another with a new value: the same field, begun in the same way."""
+    """Return whether `text` may be this line with a new value: the same field, with the same beginning."""
     label, start = _label(line.text), line.text.partition(":")[0]
     return label in _CHANGED and text.startswith(start)

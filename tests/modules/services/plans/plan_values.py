@@ -1,4 +1,4 @@
-"""A plan issue as the grammar shows it, to the byte, and plans to generate."""
+"""A plan issue exactly as the grammar shows it, and a strategy that generates plans."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A plan is read whatever hands went over it, and no text makes that slow.
+"""A plan can be read however people edited it, and no text makes that slow.
 
-A task of a plan is changed, and no other byte of its body. A plan is written to the byte as peers write it, and
-read back as it was. A large plan that is made of issues ends with the tasks that bring the pages up to date.
+A change of a task changes no other byte of the body. A plan is written exactly as peers write it, and is read back the
+same. A large plan that is made from issues ends with the tasks that update the pages.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _plan(tasks: str, title: str = "[PLAN] x") -> Plan:
 
 
 def _needs(text: str, number: int = 4) -> tuple[tuple[str, ...], int]:
-    """What the task of that number waits for, and how many warnings there are."""
+    """Return what the task of that number waits for, and the number of warnings."""
     headings = [f"### Task {place}: {title}" for place, title in enumerate((*TITLES, "Write it up"), 1)]
     headings[number - 1] += f"\n**Dependencies:** {text}"
     plan = _plan("\n\n".join(headings))

@@ -1,9 +1,9 @@
-"""Which tasks may be taken up, which pages a plan makes first, and by which names a task is known.
+"""Proves which tasks may be taken, which pages a plan makes first, and which branches belong to a task.
 
-Only what the words of a request ask for and no task covers becomes a task, and a plan keeps every byte it had. What
-a model hands over as a plan is taken as far as it can be, and never more than a plan takes. What became of a task
-is read from markers and from the words of peers, and each failure counts once. Each wish has a plan of its own, and
-whoever is asked for the same finds it.
+Only what a request asks for and no task covers becomes a task, and a plan keeps every byte that it had. A plan from a
+model is used as far as it is valid, up to the limits of a plan. The result of a task is read from markers and from the
+words of peers, and each failure counts once. Each request has one plan, which everybody who gets the same request
+finds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The account that says what it is."""
+"""The fixture `account`: an account that discloses what it is."""
 
 from tests.modules.services.presence.disclosing_account import account
 

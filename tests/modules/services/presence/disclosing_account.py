@@ -1,4 +1,4 @@
-"""An account at the town, with what discloses it."""
+"""An account in the town, and the services that disclose what it is."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OWNER = "did:plc:ownerownerownerownerowne"
 
 @dataclass
 class Account:
-    """An account at the town, with what discloses it."""
+    """An account in the town, with what it takes to disclose what it is."""
 
     network: Network
     faults: AtprotoFaults

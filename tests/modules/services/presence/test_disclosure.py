@@ -1,8 +1,8 @@
-"""The profile says that it is a bot's, and whose; nothing that stood there before is lost.
+"""The profile says that the account is a bot's, and whose; nothing that it contained before is lost.
 
-The account declares from whom it takes direct messages, once, and leaves the owner's other choice alone. The SOUL
-is told of new posts of its owner and of its peers, where these allow it. The SOUL follows its owner once, so that
-it may be told of their new posts; the owner has the last word on it.
+The account declares once from whom it takes direct messages, and respects another choice of the owner. The SOUL is told
+of new posts of its owner and of its peers, if they allow it. For that it follows its owner once; a follow that the
+owner undoes stays undone.
 """
 
 from __future__ import annotations
@@ -389,14 +389,14 @@ FOLLOWED = "Follows @owner.test"
 
 
 def follows(running_town: RunningTown) -> list[str]:
-    """The addresses of Rowan's follows of the owner, as they stand."""
+    """Return the addresses of Rowan's present follows of the owner."""
     owner = running_town.account("owner")
     found = running_town.network.index.follows.out_of(running_town.account("rowan"))
     return [record.uri for record in found if record.value["subject"] == owner]
 
 
 async def told(life: RunningSoul) -> str:
-    """What the owner was told of, by its lines."""
+    """Return the summaries in the journal, one a line."""
     return "\n".join(one.entry.summary for one in await life.app.services.journal.recent(100))
 
 

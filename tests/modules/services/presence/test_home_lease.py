@@ -1,4 +1,4 @@
-"""Of two copies of one home one lives: the second says so and stops, or takes over, and then the first stops."""
+"""Only one of two copies of a home lives: the second says so and stops, or takes over, and then the first stops."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PUT, GET = "com.atproto.repo.putRecord", "com.atproto.repo.getRecord"
 
 
 class Sleeper(HastyClock):
-    """As on a machine that sleeps: only the wall's clock goes on."""
+    """The clock of a machine that sleeps: only its wall clock goes on."""
 
     asleep = timedelta()
 
@@ -46,7 +46,7 @@ class Sleeper(HastyClock):
 
 
 def copy_of(home: Home) -> Home:
-    """As `cp -a` makes it."""
+    """Copy a home as `cp -a` would, and return the copy."""
     return Home.at(Path(shutil.copytree(home.root, home.root.with_name("copy"), symlinks=True)))
 
 
@@ -218,7 +218,7 @@ def test_only_a_lease_of_another_home_that_has_not_ended_holds_anybody_back(tmp_
 
 
 class Waits(HastyClock):
-    """Notes each wait, in seconds."""
+    """A clock that records each wait, in seconds."""
 
     def __init__(self) -> None:
         super().__init__()

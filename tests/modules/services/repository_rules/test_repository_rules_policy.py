@@ -1,4 +1,4 @@
-"""Which files of a repository are read, which of their sentences may be rules for AI agents, and what follows."""
+"""Which files of a repository are read, which sentences in them may be rules for AI agents, and what they lead to."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What of a file of ours is a person's, by the account that stands in it, and what is left of the file.
+"""Which parts of our files belong to a person, by the account in them, and what is left of a file without them.
 
-Which of a person's records holds for us, and what it allows. What is said of somebody's data where the model's
-words do not keep to the facts, over real HTTP. A forgetting ends a life, so it is put off until many can be
-forgotten together, and nobody ends many lives.
+Which of a person's records applies to us, and what it allows. What is answered about somebody's data if the model's
+words do not match the facts, over real HTTP. Forgetting somebody ends a life, so it is put off until several people can
+be forgotten together, and nobody can end many lives.
 """
 
 from __future__ import annotations

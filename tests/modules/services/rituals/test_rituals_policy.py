@@ -1,4 +1,4 @@
-"""The rules on rituals: parts that all reckon alike, recognition, and what an opening and a memo must be."""
+"""The rules on rituals: parts that all agents compute alike, recognition, and what an opening and a memo must be."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ ZONE = "Europe/Lisbon"
 
 @dataclass(kw_only=True)
 class Noting(Handler):
-    """Notes what is due and when it came, or puts it off."""
+    """Records what is due and when it came, or puts it off."""
 
     kind = KIND
     schedules: Schedules
@@ -47,7 +47,7 @@ class Noting(Handler):
 
 @dataclass
 class Rig:
-    """Schedules over a real database, with a loop that is run step by step."""
+    """Schedules in a real database, with a loop that is run step by step."""
 
     outbox: RunningOutbox
     zone: str = ZONE
@@ -83,7 +83,7 @@ class Rig:
         await loop.run()
 
     async def live(self, days: float) -> None:
-        """Let days pass, with a look at each moment at which something is due, and at the end."""
+        """Let `days` pass, and run the loop at each moment at which something is due, and at the end."""
         clock = self.outbox.clock
         end = clock.now() + timedelta(days=days)
         await self.look()
@@ -182,7 +182,7 @@ async def test_each_time_comes_once_although_the_clock_was_wrong_for_a_while(rig
     await rig.live(14.5)
     assert [what for what, _ in rig.handler.came].count("once") == 1
     weekly = [at for what, at in rig.handler.came if what == "weekly"]
-    assert len(weekly) == 3  # 1, 8 and 15 June, the first of them early where the clock was ahead
+    assert len(weekly) == 3  # 1, 8 and 15 June, the first of them early if the clock was ahead
     assert weekly[1:] == ["2026-06-08 09:00", "2026-06-15 09:00"]
     assert [iso(one.due) for one in await rig.schedules.all()] == ["2026-06-22T08:00:00.000Z"]
 

@@ -1,4 +1,4 @@
-"""What the tests of conversations share."""
+"""The fixture of the tests of conversations: a home for sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations on real ground: a database, a folder as store, and a model service that says what a test wants."""
+"""Conversations in a real database, with a folder as store and a scripted model service."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ SUMMARY = "Kit asked about the leaking roof, and the tiles are to be looked at o
 
 
 def by_letters(text: str) -> int:
-    """The first guess: four characters a token."""
+    """Estimate the tokens of a text at four characters each."""
     return len(text) // 4
 
 
 def keeps(summary: str = SUMMARY, **lists: object) -> Reply:
-    """The model's answer: what to keep."""
+    """Return an answer of the model that says what to keep."""
     return calls((KEEP, json.dumps({"summary": summary, **lists})))
 
 
 @dataclass
 class SessionHome:
-    """All that a conversation needs, in one place."""
+    """Everything that a conversation needs, in one place."""
 
     folder: Path
     clock: FakeClock
@@ -74,7 +74,7 @@ class SessionHome:
     async def say(
         self, key: str, *said: Message, provenance: Provenance = Provenance.OWNER, apart_s: float = 60
     ) -> str:
-        """Each message in a transaction of its own, some time apart; the id of the session."""
+        """Add each message in a transaction of its own, `apart_s` seconds apart; return the id of the session."""
         session_id = (await self.sessions.open(key)).id
         for message in said:
             session_id = await self.sessions.add(session_id, [(message, provenance)])
@@ -82,15 +82,15 @@ class SessionHome:
         return session_id
 
     async def talk(self, key: str = OWNER_SESSION, *, turns: int = 4, provenance: Provenance = Provenance.OWNER) -> str:
-        """A talk of so many questions and answers about a roof; its session."""
+        """Add `turns` questions and answers about a roof; return the id of the session."""
         return await self.say(key, *roof_talk(turns), provenance=provenance)
 
     async def archives(self, key: str | None = None) -> list[Archive]:
-        """The archives that lie in the store, newest first; those of one conversation with `key`."""
+        """Return up to 100 archives in the store, newest first; only those of the conversation with `key`, if given."""
         return await self.database.run(lambda connection: done(connection, key, 100))
 
     async def table(self, query: str) -> list[dict[str, Any]]:
-        """Rows of the database, as they are."""
+        """Return the rows of a query."""
 
         def look(connection: sqlite3.Connection) -> list[dict[str, Any]]:
             return [dict(row) for row in connection.execute(query)]
@@ -98,11 +98,11 @@ class SessionHome:
         return await self.database.run(look)
 
     async def history(self, session_id: str) -> list[Message]:
-        """The conversation as a model is shown it."""
+        """Return the conversation as a model is shown it."""
         return conversation(await self.sessions.rows(session_id))
 
     async def archived(self, archive: Archive | None) -> list[Message]:
-        """The messages in an archive."""
+        """Return the messages in an archive."""
         assert archive is not None
         found = await read_archive(self.storage, archive)
         assert isinstance(found, Ok), found
@@ -116,7 +116,7 @@ class SessionHome:
         return await self.storage.delete_all(media_prefix(session_key))
 
     def archivist_with(self, storage: Storage, *, on_end: Callable[[str], Awaitable[None]] | None = None) -> Archivist:
-        """Another archivist on the same ground."""
+        """Return another archivist for the same sessions."""
         return Archivist(
             sessions=self.sessions,
             database=self.database,
@@ -130,7 +130,7 @@ class SessionHome:
         )
 
     def unreachable(self) -> Archivist:
-        """An archivist whose store is a folder that cannot be made."""
+        """Return an archivist whose store is a folder that cannot be made."""
         (self.folder / "blocked").write_text("a file, where a folder is wanted")
         return self.archivist_with(open_storage("", root=self.folder / "blocked" / "store"))
 
@@ -147,7 +147,7 @@ def roof_talk(turns: int) -> Sequence[Message]:
 
 
 async def told_first(_: Session) -> tuple[PromptBlock, ...]:
-    """The task alone; who the SOUL is, is the prompter's to say."""
+    """Return the task alone; only the prompter says who the SOUL is."""
     return (PromptBlock("dynamic", SKILLS.render("memory-extraction", "System Prompt", agent_name="Rowan")),)
 
 

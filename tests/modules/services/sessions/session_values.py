@@ -1,4 +1,4 @@
-"""Messages and rows as hypothesis draws them, and as a test writes them by hand."""
+"""Messages and rows for tests: drawn by hypothesis, or written by hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MESSAGES = st.builds(
 def rows_of(
     said: Sequence[Message], *, provenance: Provenance = Provenance.OWNER, tokens: int | None = None
 ) -> list[MessageRow]:
-    """Rows as they would be read back, a minute apart. `tokens` is the weight of each; None estimates it."""
+    """Return the rows as they would be read back, a minute apart, each of `tokens`; None estimates the tokens."""
     split = [part for message in said for part in parts(message)]
     return [
         MessageRow(
@@ -47,12 +47,12 @@ def rows_of(
 
 
 def normal(message: Message) -> list[Message]:
-    """`message` as it comes back: answers apart from other words, and a single text as a plain string."""
+    """Return `message` as it is read back: answers apart from other words, and a single text as a plain string."""
     return joined((role, Message(part.role, _plain(part.content))) for role, part in parts(message))
 
 
 def joined(rows: Iterable[tuple[Role, Message]]) -> list[Message]:
-    """The messages that rows hold: the answers to one round of calls are one message again."""
+    """Return the messages in rows: the answers to one round of calls are one message again."""
     messages: list[Message] = []
     previous: Role | None = None
     for role, message in rows:
@@ -69,10 +69,10 @@ def _plain(content: str | tuple[Block, ...]) -> str | tuple[Block, ...]:
 
 
 def asks(*names: str) -> Message:
-    """The model asks for tools; each call has its name as id."""
+    """Return a message in which the model calls tools; each call has its name as id."""
     return Message("assistant", tuple(ToolCall(name, name, {"of": name}) for name in names))
 
 
 def answers(*names: str) -> Message:
-    """What these calls came to."""
+    """Return the answers to these calls."""
     return Message("user", tuple(ToolAnswer(name, name, f"what {name} printed") for name in names))

@@ -1,8 +1,8 @@
-"""Proves that what has grown too long is archived, distilled and replaced by a summary, or stays as it is.
+"""Proves that the oldest part of a long conversation is archived, distilled and replaced by a summary, or stays.
 
-Proves what may become of a conversation, whoever spoke in it and whatever a model made of it. Proves that what was
-only for one conversation is cleared away after it, once, whatever fails in between. Proves when conversations end
-by themselves, and what the owner is told of it.
+Proves what may be kept of a conversation, whoever spoke in it and whatever a model answered. Proves that what was only
+for one conversation is deleted once after it, whatever fails in between. Proves when conversations end by themselves,
+and what the owner is told of it.
 """
 
 from __future__ import annotations
@@ -351,7 +351,7 @@ async def left(session_home: SessionHome) -> list[tuple[str, str]]:
 
 
 class Trouble:
-    """A listener that meets one trouble after the other, and then hears."""
+    """A listener that raises each of `troubles` once, and then receives."""
 
     def __init__(self, *troubles: Exception) -> None:
         self._troubles: Iterator[Exception] = iter(troubles)

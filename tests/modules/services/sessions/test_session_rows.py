@@ -1,8 +1,8 @@
-"""Proves that a message survives its row and its line in an archive, whatever it holds.
+"""Proves that a message comes back unchanged from its row and from its line in an archive, whatever it contains.
 
-Proves that whatever was kept is a conversation that a chat service accepts, and that what is cut off is whole.
-Proves that archives come into being in three steps or none, whatever fails in between, and can be read again.
-Proves that a conversation that is over is archived whole, and that what was only for it is cleared away.
+Proves that a chat service accepts every stored conversation, and that what is cut off is whole. Proves that archives
+are made in three steps or not at all, whatever fails in between, and can be read again. Proves that a conversation that
+is over is archived whole, and that what was only for it is deleted.
 """
 
 from __future__ import annotations
@@ -305,7 +305,7 @@ async def test_a_reset_finishes_what_had_been_left_first(session_home: SessionHo
     assert (await session_home.archivist.reset(OWNER_SESSION)).status == "done"
     whole, part = await session_home.archives(OWNER_SESSION)
     assert (whole.part, part.part) == (None, 1)
-    assert whole.message_count + part.message_count == 8 + 1  # the summary of the part is in the whole
+    assert whole.message_count + part.message_count == 8 + 1  # the whole includes the summary of the part
     assert await session_home.archives(THREAD) == []
 
 

@@ -1,6 +1,6 @@
-"""Proves what there is to read again of conversations, wherever it lies by now.
+"""Proves what can be read again of conversations, wherever it is stored by then.
 
-Proves that what was said is kept before it is answered, by whom it was said, and without secrets.
+Proves that words are stored before they are answered, with who said them, and without secrets.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Proves which skills a SOUL finds beyond the shipped ones, and that a bad one harms nobody."""
+"""Proves which skills a SOUL finds beyond the shipped ones, and that a bad one does no harm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEA = "---\nname: tea\ndescription: How to make tea.\nwhen: Somebody is thirsty.
 
 @dataclass
 class Shelf:
-    """Skills, and both places where they lie."""
+    """Skills, and both places where they are stored."""
 
     owner_files: OwnerFiles
     storage: Storage

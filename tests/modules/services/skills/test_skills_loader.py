@@ -1,4 +1,4 @@
-"""Proves that a skill says what its file says, that a broken one is named at start, and that values stay values."""
+"""Proves that a skill says what its file says, that a broken one is named at start, and that values are not parsed."""
 
 import json
 from pathlib import Path
@@ -51,7 +51,7 @@ Good evening, {{who}}.
 
 @pytest.fixture(autouse=True)
 def _shipped(tmp_path: Path) -> None:
-    """The skills as they ship: one page, and the contract that was derived from it."""
+    """Write the skills as they ship: one page, and the contract that is derived from it."""
     write(tmp_path)
     (tmp_path / CONTRACTS).write_text(json.dumps(derived(tmp_path)), encoding="utf-8")
 

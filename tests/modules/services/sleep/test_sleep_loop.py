@@ -23,7 +23,7 @@ NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Watched(SleepWatch):
-    """A watcher that takes everybody; `asked` is what it was asked."""
+    """The client of a watcher that accepts every SOUL; `asked` lists the methods of its requests."""
 
     asked: list[str] = field(default_factory=list)
     is_spent: bool = False
@@ -35,7 +35,7 @@ class Watched(SleepWatch):
 
 @dataclass
 class Looks:
-    """A scheduler whose loops all end so."""
+    """A scheduler whose loops all end with `outcome`."""
 
     outcome: Outcome
 

@@ -1,6 +1,6 @@
 """A SOUL says operational things in its own words once it has some, and in those of the skill until then.
 
-What an operational text must hold, and how it is filled in.
+Proves also what an operational text must contain, and how it is filled in.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEFAULTS = SHIPPED.subsections("voice-phrases", "Defaults")
 
 
 def file_of(**changed: str | None) -> dict[str, Any]:
-    """The object of a file with the texts of the skill; `__` in a name stands for the dot, None leaves one out."""
+    """Return the object of a file with the skill's texts; `__` in a name stands for a dot, None leaves a text out."""
     texts: dict[str, str | None] = {**DEFAULTS, **{name.replace("__", "."): text for name, text in changed.items()}}
     return as_object({key: text for key, text in texts.items() if text is not None})
 
@@ -119,7 +119,7 @@ async def told(life: RunningSoul) -> list[str]:
 
 
 async def becomes(life: RunningSoul, voice: str, purpose: str = "To take part.", runs: int = len(VOICED)) -> None:
-    """Let SELF.md become another, with this voice, and let the work loop run."""
+    """Change SELF.md to this voice and purpose, and run the work loop `runs` times."""
     services = life.app.services
     text = services.identity.text().partition("## Voice")[0] + f"{purpose}\n\n{voice}"
     change = await services.self_keeper.change(text, reason="I have changed.", by="owner")

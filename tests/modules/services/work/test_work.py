@@ -1,6 +1,6 @@
-"""What is to be done once is done once, in order, with a limit of tries, and told once; across restarts and kills.
+"""Each work item is done once, in order, with a limit of tries, and told once; also across restarts and kills.
 
-How many turns one account may have: in an hour and in a day, counted over restarts.
+The turns of one account are limited in an hour and in a day, also across restarts.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ ADA = "did:plc:ada"
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Stands for the end of the process."""
 
 
 @dataclass
 class Recording(Handler):
-    """Notes what it is given, and does what the test says."""
+    """Records the work that it is given, and does what the test says."""
 
     then: Callable[[WorkItem], Awaitable[Disposition]]
     kind: str = "ritual"

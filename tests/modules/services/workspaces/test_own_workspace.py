@@ -1,7 +1,7 @@
-"""The workspace of the owner's organisation: found once, never made twice, watched from then on.
+"""The workspace of the owner's organisation is found, never made twice, and watched from then on.
 
-What the SOUL knows of the workspaces that it watches, and what is left of it on disk. When a plan is looked for in
-a workspace, and when it is judged whether there is more to do.
+Proves what the SOUL knows of the workspaces that it watches, and what of it is on disk. Proves when a workspace is due
+for a plan, and when for a check whether it is finished.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ GARDEN = WorkspaceRequest("The Garden", "Plants for all.", thread_uri=THREAD, by
 
 @pytest.fixture
 def template(town_github: TownGitHub) -> StoredRepo:
-    """The template repository of an organisation in which `rowan` may create repositories."""
+    """Return the template repository of an organisation in which `rowan` may create repositories."""
     town_github.network.state.members["acme"] = {"rowan"}
     made = town_github.add_repo("template")
     made.is_template = True
@@ -68,7 +68,7 @@ async def put(life: RunningSoul, repo: Repo) -> None:
 
 
 def watches(life: RunningSoul, count: int) -> Callable[[], bool]:
-    """Return what tells whether that many workspaces are watched."""
+    """Return a function that tells whether `count` workspaces are watched."""
     return lambda: len(life.app.services.workspaces.all()) == count
 
 
@@ -146,7 +146,7 @@ async def test_one_that_a_peer_made_meanwhile_stays_the_only_one_and_is_watched(
 
 @dataclass
 class AtOnce:
-    """An ASGI application in front of another: the requests that make a repository go on once so many have come."""
+    """Wraps an ASGI application: requests that make a repository wait until enough of them have come."""
 
     app: ASGIApp
     together: asyncio.Barrier

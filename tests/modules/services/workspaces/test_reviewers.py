@@ -1,4 +1,4 @@
-"""Who is asked to review: the same for all who work it out."""
+"""The SOULs that are asked for a review: everybody computes the same ones."""
 
 from __future__ import annotations
 

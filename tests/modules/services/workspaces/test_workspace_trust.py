@@ -1,8 +1,8 @@
-"""Whose plans are executed: ours, the owner's, those of listed peers, and of whoever may push. Of nobody else.
+"""Only these plans are executed: ours, the owner's, those of listed peers, and of whoever may push.
 
-What becomes of the issue that says that a workspace is finished, row by row. A verdict on a workspace is read
-strictly; one that cannot be used is asked for once more, with what is wrong. Of several SOULs one does what is to
-be done once, and the others do it where that one does not. Which addresses name a workspace, and which workspaces a
+Proves by rows what is done with the issue that says that a workspace is finished. A verdict on a workspace is read
+strictly; one that cannot be used is asked for once more, with what is wrong. One of several SOULs does what is to be
+done once, and the others do it if that one does not. Proves which addresses name a workspace, and which workspaces a
 post points to.
 """
 

@@ -1,4 +1,4 @@
-"""A home with everything a prompt can be made of, and the prompter over it."""
+"""A home with everything that a prompt can contain, and the prompter for it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TASKS: dict[Audience, tuple[str, dict[str, object]]] = {
 
 @dataclass
 class Knowledge:
-    """What the sources of a test know; a test writes here what it wants told."""
+    """What the sources of a prompt return; a test sets it."""
 
     profile: tuple[str, str] = ("", "")
     memory_md: str = ""
@@ -116,7 +116,7 @@ class Knowledge:
 
 
 class PromptHome:
-    """One home, its knowledge, and what the prompter told."""
+    """A home, what its sources know, and the notices of its prompter."""
 
     def __init__(self, root: Path, *, budget: int = 40_000, skills: Path = SKILLS) -> None:
         self.home = Home.at(root)
@@ -174,7 +174,7 @@ class PromptHome:
 
 
 def workspace_of(home: Home) -> LocalOwnerFiles:
-    """The workspace of a home in which every file can be read."""
+    """Return the owner files of a home; a warning about any of them fails the test."""
 
     def warn(line: str) -> None:
         raise AssertionError(line)
@@ -183,7 +183,7 @@ def workspace_of(home: Home) -> LocalOwnerFiles:
 
 
 def recalled(text: str, *ids: int, words: Provenance | None = None) -> Recalled:
-    """What came to mind: memories of those ids."""
+    """Return `text` as recalled from memories with these ids."""
     at = "2026-11-20T08:00:00.000Z"
     kept = tuple(Memory(each, "fact", "quay", text, (), 3, "self", "self", False, at, at) for each in ids)  # noqa: FBT003
     return Recalled(text, kept, words)

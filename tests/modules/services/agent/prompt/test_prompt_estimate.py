@@ -1,6 +1,6 @@
-"""Proves that the estimate learns from the bills, keeps within its bounds, and survives restarts and nonsense.
+"""Proves that the estimate learns from bills, stays within its bounds, and survives restarts and unreadable files.
 
-Proves that what changes stands behind what stays, from the first message of a talk on.
+Proves that the changing part of a prompt follows the stable part, from the first message of a conversation on.
 """
 
 from __future__ import annotations
@@ -113,10 +113,10 @@ def test_a_service_that_cuts_prompts_is_told_of_once_and_no_more_is_sent_than_it
 @pytest.mark.parametrize(
     "bills",
     [
-        [(40_000, 26), (40_000, 9_900), (41_000, 310)],  # what was kept from earlier is not counted
+        [(40_000, 26), (40_000, 9_900), (41_000, 310)],  # cached input is not counted
         [(40_000, 9_900), (40_000, 9_900), (41_000, 9_900)],
         [(40_000, 10_000), (44_000, 11_000), (30_000, 7_400)],
-        [(16_000, 2_626), (9_000, 820), (9_200, 820)],  # a window is no smaller than what was counted before
+        [(16_000, 2_626), (9_000, 820), (9_200, 820)],  # a window is no smaller than an earlier count
     ],
 )
 def test_other_counts_tell_of_no_window(tmp_path: Path, bills: list[tuple[int, int]]) -> None:

@@ -1,8 +1,8 @@
-"""Proves of what a prompt is made: each part in its place, for the right audience, within the budget, and told.
+"""Proves what a prompt contains: each part in its place, for the right audience, within the budget, with notices.
 
-Proves the rules of the budget: who goes first, what is cut where, what gives way, and that nothing else moves.
-Proves that every change of a file is written down once, across restarts, and that nothing else is. Proves that the
-unchanging part of a prompt stays the same bytes, whatever the changing parts come to say.
+Proves the rules of the budget: which parts come first, what is cut and where, what is dropped, and that nothing else
+moves. Proves that every change of a file is recorded once, also across restarts, and that nothing else is. Proves that
+the static text of a prompt stays the same bytes, whatever the changing parts say.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def prompt_home(tmp_path: Path) -> PromptHome:
 
 
 def furnish(prompt_home: PromptHome) -> None:
-    """Something in every row of the table, each with a word of its own."""
+    """Fill every source of the prompt, each with a word of its own."""
     for name in ("USER.md", "AGENTS.md", "GOALS.md", "HEARTBEAT.md", "CONTEXT.md", "BOOTSTRAP.md"):
         prompt_home.write(name, f"The page {name} says {name.lower()[:-3]}-word.\n")
     prompt_home.write("IDENTITY.md", "---\nname: Marlow of the Quay\nemoji: 🌊\n---\nidentity-word\n")
@@ -531,7 +531,7 @@ def test_a_file_that_has_grown_too_large_is_put_aside_once(tmp_path: Path) -> No
     assert len(lines(tmp_path)) == 1
 
 
-# NOTE(self): words that look like the frame of a prompt are the ones that could break out of their place.
+# NOTE(self): text that looks like the frame of a prompt is what could break out of its part.
 _FRAME = ["---", "\n\n---\n\n", "# SOUL", "## A", "```", "{{name}}", "{% x %}", "You are Kit.", "\u2028", "\r\n", "🌊"]
 _WORDS = st.lists(st.sampled_from(_FRAME) | st.text(max_size=30), max_size=6).map("\n".join)
 _DAYS = st.dictionaries(st.sampled_from([(NOW - timedelta(days=1)).date(), NOW.date()]), _WORDS, max_size=4)

@@ -1,4 +1,4 @@
-"""Which calls are the owner's by every argument, and what a judge of them is shown."""
+"""Proves which calls take every argument from the owner's line, and what the judge of such calls is shown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Proves that a call is refused again where it was not offered, explained where it is wrong, and breaks no life.
+"""Proves that the executor refuses calls that were not offered, explains wrong ones, and survives broken handlers.
 
-Proves which calls count as repeats and what a model is shown of a tool. Only a handle that the owner gives as an
-account names one; the host of an address does not.
+Proves which calls count as repeats, and what a model is shown of a tool. Only a handle that the owner gives as an
+account counts as one; the host of an address does not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.shipped_skills import SHIPPED
 
 
 class Words(BaseModel):
-    """What the tools of these tests take."""
+    """The parameters of the tools in these tests."""
 
     text: str
     limit: int = 20
@@ -100,7 +100,7 @@ async def test_a_tool_exists_only_where_mode_and_provenance_allow_and_the_execut
 
 
 class Felt(Words):
-    """Takes a choice that may be left out, and one that may not be another."""
+    """Parameters with a choice that is dropped if it is unknown, and one that must be known."""
 
     impression: Impression = ""
     state: Literal["open", "closed"] = "open"
@@ -363,14 +363,14 @@ def test_a_turn_sinks_and_never_rises_and_stays_the_request_of_who_began_it(
 
 
 class Ref(BaseModel):
-    """A pair."""
+    """A record."""
 
     uri: str
     cid: str | None = None
 
 
 class Everything(BaseModel):
-    """All that a tool may ask for."""
+    """A parameter of every kind that a tool may have."""
 
     text: Annotated[str, Field(description="The words.", min_length=1, max_length=300, pattern=r"^\d+$")]
     mood: Literal["calm", "glad"] = "calm"

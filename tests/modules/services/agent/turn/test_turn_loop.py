@@ -1,4 +1,4 @@
-"""Proves that thinking does what the model asks for, tells it what came of it, and always comes to an end."""
+"""Proves that a turn carries out the model's calls, returns their results to it, and always ends."""
 
 import asyncio
 import dataclasses
@@ -47,7 +47,7 @@ class Nothing(BaseModel):
 
 
 class RecordingTools:
-    """Tools that note what they did."""
+    """Tools that record their calls."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.did: list[str] = []

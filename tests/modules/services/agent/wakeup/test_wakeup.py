@@ -1,6 +1,6 @@
-"""The wakeup context is gathered from what really is on the disk, written whole, and given to one turn of each kind.
+"""The wakeup context is gathered from what is on disk, written whole, and given to one turn of each kind.
 
-The wakeup context has its sections and caps, gives way from the bottom up, and holds only what deserves a place.
+It has fixed sections with caps, is shortened from the bottom up, and contains only what deserves a place.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ DAY_S = 86_400
 
 
 class Postman:
-    """Delivers at once."""
+    """A sender that delivers at once."""
 
     async def send(self, intent: Intent) -> ApiResult[Sent]:
         return Ok(Sent(f"at://rowan/{intent.rkey}", "record", "cid"))
@@ -332,7 +332,7 @@ FULL_TEXT = """\
 
 
 def sections(text: str) -> dict[str, str]:
-    """Each section with its heading, as it counts against its cap."""
+    """Return each section with its heading, as it counts against its cap."""
     parts = text.removesuffix("\n").split("\n\n## ")
     return {part.split("\n", 1)[0]: f"## {part}" for part in parts[1:]}
 

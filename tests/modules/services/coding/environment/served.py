@@ -12,7 +12,7 @@ from threading import Thread
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """Serves files that a client must not keep."""
+    """Serves files that clients must not cache."""
 
     def end_headers(self) -> None:
         self.send_header("Cache-Control", "no-store")
@@ -23,7 +23,7 @@ class Handler(SimpleHTTPRequestHandler):
 
 @contextmanager
 def index(folder: Path) -> Iterator[str]:
-    """Serve a folder on loopback."""
+    """Serve a folder on loopback, and yield its URL."""
     folder.mkdir(exist_ok=True)
     handler = partial(Handler, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -34,7 +34,7 @@ def index(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def listener() -> Iterator[tuple[str, list[object]]]:
-    """An address that nothing may ask, and who did."""
+    """Yield an address that nothing may contact, and a list that names who did, once the context ends."""
     asked: list[object] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.05)
@@ -44,7 +44,7 @@ def listener() -> Iterator[tuple[str, list[object]]]:
 
 
 def write(tree: Path, files: Mapping[str, str]) -> Path:
-    """Write the files of a tree."""
+    """Write files into a tree, and return it."""
     for name, text in files.items():
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text(text)

@@ -1,4 +1,4 @@
-"""What a repository in Rust or Go needs, installed: real tools in a real sandbox, and indexes on loopback."""
+"""Installing what a Rust or Go repository needs, with real tools in a real sandbox and indexes on loopback."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOOLS = toolchains()
 
 
 def is_here(program: str) -> bool:
-    """Return whether a run finds a program."""
+    """Return whether a run in the sandbox finds a program."""
     return bool(shutil.which(program, path=":".join([PATH, *(f"{one.path}/bin" for one in TOOLS)])))
 
 
@@ -58,7 +58,7 @@ def packed(files: Mapping[str, str]) -> bytes:
 
 
 def add_crate(served: Path, url: str, version: str) -> None:
-    """Serve a version of a crate with a build script."""
+    """Add a version of a crate with a build script to the index."""
     files = {
         "Cargo.toml": PAGE.format("beds", version, ""),
         "src/lib.rs": "pub const COUNT: u32 = 3;\n",
@@ -137,7 +137,7 @@ def hash_of(files: Mapping[str, bytes]) -> str:
 
 
 def add_module(served: Path) -> str:
-    """Serve a module, and return the lines of `go.sum` for it."""
+    """Add a module to the index, and return its lines of `go.sum`."""
     page, versions = f"module {MODULE}\n\ngo 1.17\n", served / MODULE / "@v"
     files = {f"{MODULE}@v1.0.0/go.mod": page.encode(), f"{MODULE}@v1.0.0/beds.go": b"package beds\n\nconst Count = 3\n"}
     write(versions, {"v1.0.0.mod": page, "v1.0.0.info": '{"Version": "v1.0.0"}', "list": "v1.0.0\n"})

@@ -1,4 +1,4 @@
-"""What a repository needs, installed: real uv and npm in a real sandbox, and indexes on loopback."""
+"""Installing what a repository needs, with real uv and npm in a real sandbox and indexes on loopback."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ async def test_one_package_that_cannot_be_had_leaves_the_others(tmp_path: Path) 
 
 
 def npm_files(served: Path) -> str:
-    """Serve a package of npm that would run a script, and return its hash."""
+    """Serve an npm package with an install script, and return its hash."""
     manifest = {"name": "beds", "version": "1.0.0", "scripts": {"postinstall": "touch ran"}, "main": "beds.js"}
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
@@ -190,7 +190,7 @@ async def test_nothing_but_the_index_is_ever_contacted(tmp_path: Path) -> None:
     sandbox, served = Sandbox(redactor=Redactor()), tmp_path / "served"
     add_wheel(served, "beds", "1.0")
     with index(served) as url, listener() as (elsewhere, asked):
-        # The index itself is trusted with files of its own host only: a page that leads elsewhere is not followed.
+        # Even the index may name files on its own host only: a page with a link to another host is not followed.
         page = served / "simple" / "rakes" / "index.html"
         page.parent.mkdir()
         page.write_text(f'<a href="{elsewhere}/rakes-1.0-py3-none-any.whl">rakes-1.0-py3-none-any.whl</a>')

@@ -1,4 +1,4 @@
-"""What the files of an npm repository ask for."""
+"""The packages that the files of an npm repository ask for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE = json.dumps({"dependencies": {"beds": "^1.0.0"}, "scripts": {"test": "x"}}
 
 
 def lock(**package: str) -> str:
-    """A lock of one package."""
+    """Return a lock file with one package."""
     locked = {"version": "1.0.0", "integrity": "sha512-x", **package}
     return json.dumps({"lockfileVersion": 3, "packages": {"": {}, "node_modules/beds": locked}})
 

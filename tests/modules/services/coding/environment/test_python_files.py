@@ -1,4 +1,4 @@
-"""What the files of a Python repository ask for."""
+"""The packages that the files of a Python repository ask for."""
 
 from __future__ import annotations
 

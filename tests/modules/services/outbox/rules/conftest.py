@@ -1,4 +1,4 @@
-"""An outbox of an old account, held back by the etiquette rules only."""
+"""An outbox of an old account, limited only by the etiquette rules."""
 
 from __future__ import annotations
 

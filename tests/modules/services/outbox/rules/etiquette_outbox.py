@@ -1,4 +1,4 @@
-"""A real outbox on a real file, manners at its door and on its road, and a sender that notes what left, and when."""
+"""A real outbox on a real file, with the etiquette rules and their gate, and a sender that records departures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ref(post_uri: str) -> StrongRef:
 
 @dataclass
 class RecordingSender:
-    """Everything arrives; what left is kept with its moment."""
+    """Delivers every intent, and records it with the time at which it left."""
 
     clock: FakeClock
     departures: list[tuple[datetime, Intent]] = field(default_factory=list)
@@ -62,7 +62,7 @@ class RecordingSender:
 
 @dataclass
 class EtiquetteOutbox:
-    """The outbox, its manners, and the posts that reached us."""
+    """An outbox with the etiquette rules, and the posts that reached it."""
 
     database: Database
     clock: FakeClock
@@ -85,7 +85,7 @@ class EtiquetteOutbox:
         root: str = "",
         is_bot: bool = False,
     ) -> Notification:
-        """Somebody's words reach us, now."""
+        """Take in a post by `author` that reaches us now, and return its notification."""
         now = iso(self.clock.now())
         received = Notification(
             uri=uri(author, f"k{next(self._keys)}"),
@@ -101,25 +101,25 @@ class EtiquetteOutbox:
         return received
 
     async def verdicts(self, draft: ProposedAction) -> dict[str, Verdict]:
-        """What the rules would say now."""
+        """Return what the rules say now, by their names."""
         now = self.clock.now()
         said = await self.database.run(lambda connection: self.etiquette(connection, draft, now))
         assert len({verdict.rule for verdict in said}) == len(said)
         return {verdict.rule: verdict for verdict in said}
 
     async def blocked_by(self, draft: ProposedAction) -> set[str]:
-        """The names of the rules that forbid a draft."""
+        """Return the names of the rules that block an action."""
         return {name for name, verdict in (await self.verdicts(draft)).items() if verdict.says == "block"}
 
     async def answer(self, to: Notification, text: str = "") -> bool:
-        """Reply, at once; whether it left."""
+        """Reply at once, and return whether the reply left."""
         left = len(self.sender.departures)
         await self.outbox.submit(reply_to(to, text or words(next(self._keys))))
         await self.outbox.deliver_due()
         return len(self.sender.departures) > left
 
     async def spend(self, points: int, *, ago_s: float = 0) -> None:
-        """Let so many points be spent elsewhere."""
+        """Record `points` as spent outside of the outbox, `ago_s` seconds ago."""
         at = iso(datetime.fromtimestamp(self.clock.now().timestamp() - ago_s, UTC))
         await self.database.run(
             lambda connection: connection.execute(
@@ -128,7 +128,7 @@ class EtiquetteOutbox:
         )
 
     async def drain(self, seconds: float, step_s: float = 60) -> None:
-        """Let that much time go by, delivering on the way."""
+        """Let `seconds` pass, a step at a time, and deliver at each step."""
         for _ in range(int(seconds / step_s)):
             await self.outbox.deliver_due()
             await self.clock.advance(step_s)
@@ -136,7 +136,7 @@ class EtiquetteOutbox:
 
 
 def words(number: int) -> str:
-    """A text that differs from those of other numbers in its letters."""
+    """Return a text whose letters differ from those of other numbers."""
     return f"I hear {''.join(chr(ord('a') + int(digit)) for digit in str(number))} in the rain."
 
 
@@ -159,7 +159,7 @@ async def open_etiquette_outbox(
     pacing: Pacing = NO_PACING,
     more_rules: Sequence[Rule] = (),
 ) -> AsyncIterator[EtiquetteOutbox]:
-    """Yield an outbox with the etiquette rules; without `pacing` nothing else holds an intent back."""
+    """Yield an outbox in which only the etiquette rules, `pacing` and `more_rules` hold an intent back."""
     clock, console, followers = FakeClock(), SilentConsole(), set[str]()
     database = await open_database(path / "soul.db")
     journal = Journal(database, console, clock, Redactor())

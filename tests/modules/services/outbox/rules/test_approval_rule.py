@@ -1,6 +1,6 @@
-"""Who must be asked before what becomes public, as a table.
+"""Proves by a table which acts wait for the owner's approval before they become public.
 
-Nothing that holds a secret passes the door, wherever in the draft it stands.
+No action that contains a secret is admitted, whichever field it is in.
 """
 
 from __future__ import annotations

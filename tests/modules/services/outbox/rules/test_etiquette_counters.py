@@ -1,7 +1,7 @@
-"""No counter is passed: not by a burst, not by a backlog, not by a late approval, not after the clock was set.
+"""No limit is exceeded: not by a burst, not by a backlog, not by a late approval, not after the clock was set.
 
-The pure rules, by tables and properties. The manners as data, and the page that shows them to people: neither says
-anything that the other does not. Which files wait for the owner wherever they are pushed.
+Proves the pure rules by tables and properties. The rules as data and the page that shows them to people say the same.
+Proves also which files wait for the owner wherever they are pushed.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ async def test_every_try_counts_and_not_only_the_acts(etiquette_outbox: Etiquett
         ("Slate remembers the rain.", True),
         ("SLATE remembers the rain!!! 🌧️", True),
         ("@bea.example Slate remembers the rain 2 https://x.example", True),
-        ("Ｓｌａｔｅ remembers the rain", True),  # noqa: RUF001 - wide letters are the point
+        ("Ｓｌａｔｅ remembers the rain", True),  # noqa: RUF001 - wide letters are under test
         ("Tin remembers the rain.", False),
     ],
 )
@@ -169,7 +169,7 @@ async def test_a_handle_makes_nobody_a_peer_whose_account_is_another(etiquette_o
 
 
 async def approved_late(etiquette_outbox: EtiquetteOutbox, count: int) -> None:
-    """Replies to strangers that the owner allows all at once."""
+    """Submit replies to strangers, which the owner approves all at once."""
     for number in range(count):
         await etiquette_outbox.outbox.submit(reply_to(await etiquette_outbox.receive(f"p{number}"), words(number)))
     await etiquette_outbox.database.run(
@@ -209,7 +209,7 @@ async def test_a_reply_whose_body_cannot_be_read_keeps_no_other_from_leaving(
 
 
 async def _forget_all(etiquette_outbox: EtiquetteOutbox) -> list[str]:
-    """Forget somebody whom every act reached; what the database counts then."""
+    """Forget a person whom every act reached; return what the database counts after that."""
 
     def forget(rows: sqlite3.Connection) -> list[str]:
         acts = frozenset(row[0] for row in rows.execute("SELECT id FROM intents"))
@@ -295,7 +295,7 @@ def test_only_words_are_compared(text: str, bare: str) -> None:
 
 
 def test_digits_count_where_they_are_asked_for() -> None:
-    assert policy.letters("What is 17 × 3?", digits=True) == "what is 17 3"  # noqa: RUF001 - a sign of multiplication
+    assert policy.letters("What is 17 × 3?", digits=True) == "what is 17 3"  # noqa: RUF001 - a multiplication sign
 
 
 @given(st.text(max_size=80))

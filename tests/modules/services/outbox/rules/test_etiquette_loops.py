@@ -1,7 +1,7 @@
-"""Programs do not talk to each other for ever, and a text that is posted again is answered once.
+"""Programs do not talk to each other forever, and a text that is posted again is answered once.
 
-Whoever is notified by what we do has given a reason for it, and the reason stands in our rows. Acts on GitHub and
-in the agent space: they need a commitment, and they cost nothing on Bluesky.
+Our acts notify only people who gave a reason for it, and the reason is in our rows. Acts on GitHub and in a space need
+a commitment, and cost no points of Bluesky.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LOOPS = {"loop-thread-soft", "loop-thread-hard", "loop-pair-soft", "loop-pair-ha
 
 
 async def turns(etiquette_outbox: EtiquetteOutbox, *names: str, root: str, answered: bool = True) -> Notification:
-    """Everybody in turn speaks in one thread; we answer each if we may. Returns the last post."""
+    """Let each of `names` post in one thread, and answer each post if we may. Return the last post."""
     for name in names:
         subject = chr(0x4E00 + next(etiquette_outbox._keys)) * 20
         received = await etiquette_outbox.receive(name, f"{name}: {subject}", root=root, is_bot=name != "ada")
@@ -50,7 +50,7 @@ async def turns(etiquette_outbox: EtiquetteOutbox, *names: str, root: str, answe
 
 
 async def runs(etiquette_outbox: EtiquetteOutbox, received: Notification) -> tuple[float, float]:
-    """How many automated turns stand in the thread, and between us and the author."""
+    """Return how many automated turns are in the thread, and how many between us and the author."""
     said = await etiquette_outbox.verdicts(reply_to(received))
     thread, pair = said["loop-thread-soft"].value, said["loop-pair-soft"].value
     assert isinstance(thread, int)
@@ -173,7 +173,7 @@ async def test_a_reply_that_still_waits_counts_as_a_turn(etiquette_outbox: Etiqu
 
 
 def seen(notification: Notification, *names: str) -> list[Post]:
-    """A thread as it was read: posts by these, oldest first; `bot…` carries the label."""
+    """Return a thread as it was read, oldest first: "" is the author, "us" ourselves, and `bot…` carries the label."""
     authors = [notification.author if name == "" else None for name in names]
     return [
         Post(

@@ -1,4 +1,4 @@
-"""Direct messages to people who are not the owner: so many an hour and a day, and programs end their talk."""
+"""Direct messages to anybody but the owner are limited by the hour and the day, and programs end their talk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PER_PERSON = {"messages-per-person", "messages-per-person-a-day"}
 
 @dataclass
 class Talking:
-    """Our conversation of two with somebody."""
+    """Our conversation with one other account."""
 
     rig: EtiquetteOutbox
     who: str
@@ -30,7 +30,7 @@ class Talking:
     _keys: itertools.count[int] = field(default_factory=lambda: itertools.count(1000))
 
     async def write(self) -> ProposedAction:
-        """They write, a minute passes; the answer that may be proposed."""
+        """Receive a message, let a minute pass, and return the answer that may be proposed."""
         key, now = str(next(self._keys)), self.rig.clock.now()
         new = ReceivedMessage(f"talk-{self.who}", key, key, self.who, "What do you make of it?", iso(now), iso(now))
         talk = Talk(new.conversation_id, self.who, "accepted", "them.example", self.is_bot)
@@ -41,7 +41,7 @@ class Talking:
         return ProposedAction(body, cause_id=f"chat:{talk.id}/{key}")
 
     async def answer(self) -> bool:
-        """They write and we answer; whether the rules let it."""
+        """Receive a message and answer it; return whether the rules admitted the answer."""
         submitted = await self.rig.outbox.submit(await self.write())
 
         def leave(connection: sqlite3.Connection) -> None:

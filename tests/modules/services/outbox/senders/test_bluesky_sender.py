@@ -1,6 +1,6 @@
-"""A row whose body cannot be read is refused for good with one line, and hinders nothing else. Bluesky is the town.
+"""An unreadable body is refused for good with one line, and hinders nothing else. The town stands in for Bluesky.
 
-The card under a post with one link: what the page says of itself. Whatever the page does, the post leaves.
+A post with one link gets a card with what the page says of itself. Whatever the page does, the post leaves.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PAGE = """<!doctype html><html><head><title>Rain &amp; roofs</title>
 
 @dataclass
 class Site:
-    """A page on loopback, and how often it was asked for."""
+    """A page on loopback, which counts its requests."""
 
     page: str = PAGE
     kind: str = "text/html"
@@ -83,7 +83,7 @@ class Poster:
     sender: BlueskySender
 
     async def send(self, body: KnownBody) -> Json:
-        """Send, and return the record that stands then."""
+        """Send a body, and return the record that exists then."""
         now = self.town.clock.now()
         before = StoredBefore(same_act=None, same_text=None, in_feed=False, created_at=now)
         intent: Intent = admit(ProposedAction(body), [], before, intent_id="a" * 32, now=now).intent

@@ -50,14 +50,14 @@ class Messaging:
     carol: Atproto
 
     async def talk(self, other: Atproto) -> Conversation:
-        """The conversation of Alice with one of the two, known to her."""
+        """Return Alice's conversation with `other`, and store it as known to her."""
         found = ok(await self.alice.get_conversation_with(other.did))
         known = Talk(found.id, other.did, found.status)
         await self.database.run(lambda connection: messages.keep_talk(connection, known))
         return found
 
     async def receives(self, conversation: Conversation, other: Atproto, text: str) -> str:
-        """What the other says reaches Alice; its id."""
+        """Let a message from `other` reach Alice, and return its id."""
         said = ok(await other.send_message(conversation.id, text))
         new = ReceivedMessage(conversation.id, said.id, said.rev, other.did, said.text, said.sent_at, said.sent_at)
         await self.database.run(lambda connection: messages.take_in(connection, [new]))
@@ -67,7 +67,7 @@ class Messaging:
         return (await self.outbox.submit(ProposedAction(body))).intent
 
     async def settled(self, intent: Intent) -> Intent:
-        """The intent once nothing of it waits any more, after as much time as that takes."""
+        """Deliver, for as long as it takes, until the intent no longer waits; return it."""
         for _ in range(400):
             await self.outbox.deliver_due()
             found = await self.outbox.get(intent.id)

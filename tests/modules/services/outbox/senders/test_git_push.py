@@ -26,7 +26,7 @@ BRANCH = "task-1-beans"
 
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncIterator[tuple[GitHubPlace, PushSender, Intent, Worktree]]:
-    """Ada's garden, a clone of it with a commit on a branch, and the push of that."""
+    """Yield Ada's garden, a sender, the push of a commit on a branch, and the worktree of its clone."""
     async with open_github_place(folder / "town") as place:
         await place.commit("README.md", "Hello.\n")
         git = Git(api_url=place.url, login="ada", token="t-ada")

@@ -29,7 +29,7 @@ HERE: dict[str, Any] = {"repo": "ada/garden"}
 
 
 class Garden:
-    """Ada's garden with a README, a branch of hers with one file more, and one issue; bea may push there too."""
+    """Ada's garden with a README, a branch of hers with one more file, and one issue; bea may push there too."""
 
     def __init__(self, place: GitHubPlace, stack: AsyncExitStack) -> None:
         self.place = place
@@ -60,7 +60,7 @@ class Garden:
         return github_senders(identity_of(self.client(login), SystemClock()))[kind]
 
     async def opened(self) -> int:
-        """The number of a pull request from the branch."""
+        """Open a pull request from the branch, and return its number."""
         made = await self.client("ada").pulls.create(REPO, title="Beans", body="", head="soul/1-beans", base="main")
         return ok(made).number
 
