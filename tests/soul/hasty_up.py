@@ -1,4 +1,4 @@
-"""`soul up` as a child of a test: what fails is started again at once.
+"""`soul up` as a child of a test, which restarts at once what fails.
 
 usage: python -m tests.soul.hasty_up DIR…
 """

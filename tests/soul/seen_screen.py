@@ -1,4 +1,4 @@
-"""What a person sees on a terminal that receives bytes: as much of one as a line by line program needs."""
+"""What a person sees on a terminal that receives bytes, as far as a line-by-line program needs it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNFINISHED = re.compile(r"\x1b(?:\[[0-9;?]*|[ -/]*)\Z")
 
 
 class _Screen:
-    """Lines, those that were scrolled away included, and the cursor."""
+    """The lines, including those scrolled away, and the cursor."""
 
     def __init__(self, columns: int) -> None:
         self._columns = columns
@@ -18,7 +18,7 @@ class _Screen:
         self._row = self._column = 0
 
     def obey(self, final: str, count: int) -> None:
-        """A sequence: moves of the cursor, and erasing behind it."""
+        """Carry out a control sequence: move the cursor, or erase behind it."""
         moves = {"A": (-count, 0), "B": (count, 0), "C": (0, count), "D": (0, -count)}
         down, right = moves.get(final, (0, 0))
         self._move(self._row + down, self._column + right)
@@ -28,7 +28,7 @@ class _Screen:
             del self.lines[self._row + 1 :]
 
     def take(self, text: str) -> None:
-        """A control character, or words."""
+        """Carry out a control character, or write text."""
         match text:
             case "\r":
                 self._move(self._row, 0)
@@ -53,7 +53,7 @@ class _Screen:
 
 
 class SeenScreen:
-    """The screen of a terminal; each byte is looked at once, so that it can be looked at again and again."""
+    """The screen of a terminal; it reads each byte once, so that many looks stay cheap."""
 
     def __init__(self, columns: int) -> None:
         self._screen = _Screen(columns)
@@ -72,7 +72,7 @@ class SeenScreen:
 
     @property
     def lines(self) -> list[str]:
-        """All lines down to the last that is not empty; wide characters are not told apart."""
+        """All lines down to the last one that is not empty; wide characters are treated like all others."""
         lines = [line.rstrip() for line in self._screen.lines]
         while lines and not lines[-1]:
             lines.pop()

@@ -1,4 +1,4 @@
-"""Ten kinds of trouble, each met by the real program with one clear line and a remedy, and nothing lost."""
+"""Proves that the real program meets each kind of trouble with one clear line and a remedy, and loses nothing."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ async def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, ru
 
 @contextlib.asynccontextmanager
 async def small_disk(tmp_path: Path, size: str) -> AsyncIterator[Path]:
-    """A file system of its own, of `size`."""
+    """Mount a file system of its own, of `size`."""
     disk = tmp_path / "disk"
     disk.mkdir()
     await command("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk))
@@ -140,7 +140,7 @@ async def small_disk(tmp_path: Path, size: str) -> AsyncIterator[Path]:
 
 
 def fill(disk: Path, *, but_kib: int = 0) -> Path:
-    """Take all of the room that is left, but for `but_kib`; the file that does so, to be deleted."""
+    """Fill the disk except for `but_kib` KiB, and return the file that does so, which can be deleted."""
     ballast = disk / "ballast"
     with contextlib.suppress(OSError):
         ballast.write_bytes(b"x" * max(0, shutil.disk_usage(disk).free - but_kib * 1024))
@@ -193,7 +193,7 @@ async def test_a_disk_that_is_full_at_the_stop_loses_nothing_that_was_accepted(
         ended = Ended(process.returncode or 0, rest.decode())
         if ended.code:
             one_clear_line(ended, "The disk is full: ", "Free 16 MiB", code=74)
-        else:  # a write that failed before left room for the last one
+        else:  # an earlier write failed and left room for the last one
             assert "Stopped" in ended.output
         assert "Traceback" not in told
         assert running_town.texts("rowan") == []

@@ -1,7 +1,7 @@
-"""The demo as a newcomer sees it: everybody has spoken, one shows a picture, two have talked, and you were answered.
+"""Proves what a newcomer sees of the demo: all have posted, one a picture, two have talked, and you were answered.
 
-And the residents found each other by their posts on who they are: one tells of another, and follows them. What the
-page suggests to ask for is built, and what was built does what was asked for.
+Residents find each other by their identity posts: one mentions another, and follows them. What the page suggests to ask
+for is built, and does what was asked for.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _COLUMNS = 80
 
 @asynccontextmanager
 async def demo(folder: Path, *more: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
-    """The running demo and the address of its page."""
+    """Start the demo; yield its process and the address of its page."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -64,7 +64,7 @@ async def demo(folder: Path, *more: str) -> AsyncIterator[tuple[asyncio.subproce
 
 
 async def told(http: httpx.AsyncClient, wanted: str) -> Any:
-    """What the page is told now: `feed`, `people`, `work` or `room`."""
+    """Return what the page is told now: `feed`, `people`, `work` or `room`."""
     async with http.stream("GET", "/api/events") as events:
         name = ""
         async for line in events.aiter_lines():
@@ -75,12 +75,12 @@ async def told(http: httpx.AsyncClient, wanted: str) -> Any:
 
 
 async def feed(http: httpx.AsyncClient) -> list[list[dict[str, Any]]]:
-    """The threads that the page shows now."""
+    """Return the threads that the page shows now."""
     return [thread["posts"] for thread in await told(http, "feed")]
 
 
 async def tended(http: httpx.AsyncClient) -> set[str]:
-    """What there is for the owner's hand: who spends of a budget, and whose drafts wait."""
+    """Return what the owner could act on: who uses a budget, and whose drafts wait."""
     shown: set[str] = set()
     for person in await told(http, "people"):
         budget, drafts = person["life"].get("modelBudget"), person["life"].get("drafts")
@@ -90,7 +90,7 @@ async def tended(http: httpx.AsyncClient) -> set[str]:
 
 
 def tells_of(posts: list[dict[str, Any]]) -> set[tuple[str, str]]:
-    """Who tells in the first of these posts of which resident, with their page on GitHub: handles."""
+    """Return (author, resident) handles for each resident whom the first post mentions with their GitHub page."""
     author, text = posts[0]["author"]["handle"], posts[0]["text"]
     return {
         (author, peer.handle)
@@ -100,7 +100,7 @@ def tells_of(posts: list[dict[str, Any]]) -> set[tuple[str, str]]:
 
 
 async def found(http: httpx.AsyncClient, threads: list[list[dict[str, Any]]]) -> set[str]:
-    """Which residents follow somebody of whom they tell, after both said who they are on GitHub."""
+    """Return `peer found` if a resident follows one whom they mention, after both posted their identity."""
     follows = {
         (person["handle"], followed["handle"])
         for person in await told(http, "people")
@@ -112,7 +112,7 @@ async def found(http: httpx.AsyncClient, threads: list[list[dict[str, Any]]]) ->
 
 
 def living(folder: Path) -> list[int]:
-    """The processes of the SOULs whose homes lie in `folder`."""
+    """Return the process ids of the SOULs whose homes lie in `folder`."""
     return [json.loads(path.read_text())["pid"] for path in folder.glob("soul-demo-*/*/.memory/status.json")]
 
 
@@ -121,7 +121,7 @@ def left_in(folder: Path) -> list[str]:
 
 
 def seen(threads: list[list[dict[str, Any]]]) -> set[str]:
-    """Which of the announced things the page shows."""
+    """Return which of the announced things the page shows."""
     residents = {resident.handle for resident in RESIDENTS}
     shown = {f"post by {posts[0]['author']['handle']}" for posts in threads}
     for posts in threads:
@@ -137,7 +137,7 @@ def seen(threads: list[list[dict[str, Any]]]) -> set[str]:
 
 
 async def story_of_what_is_done(http: httpx.AsyncClient, asked: dict[str, str]) -> Any:
-    """The story of a post, once the resident knows that it stands: the town shows it a moment sooner."""
+    """Return the story of a post once the resident knows that it was posted, a moment after the town shows it."""
     story: Any = {}
 
     async def is_done() -> bool:
@@ -150,7 +150,7 @@ async def story_of_what_is_done(http: httpx.AsyncClient, asked: dict[str, str]) 
 
 
 async def built(http: httpx.AsyncClient, request: str, repo: str, folder: Path) -> None:
-    """Ask for `request` in the room; return once its plan in `repo` is done, with a clone of what was merged."""
+    """Ask for `request` in the room; once its plan in `repo` is done, clone the merged result to `folder`."""
     (await http.post("/api/room", json={"text": request})).raise_for_status()
 
     async def is_done() -> bool:
@@ -170,7 +170,7 @@ async def run(*command: str) -> tuple[int, str]:
 
 
 async def asked_of_the_room(http: httpx.AsyncClient, folder: Path) -> None:
-    """Have both requests that the page suggests built, and try what was built."""
+    """Have both requests that the page suggests built, and try the results."""
     build, mend = (await http.get("/api/town")).json()["room"]["requests"]
     expenses, library = folder / "expenses", folder / "library"
     await built(http, build, ALMANAC, expenses)
@@ -200,7 +200,7 @@ async def test_all_have_posted_two_have_talked_one_found_a_peer_and_what_you_ask
                     shown.update(seen(threads) | await tended(http) | await found(http, threads))
                 return what in shown
 
-            # NOTE(self): one after the other, so that a busy machine has the whole wait for each of them.
+            # NOTE(self): one after the other, so that each gets the whole waiting time on a busy machine.
             for what in sorted(wanted):
                 await patience.until(partial(is_shown, what), what=what)
             for posts in await feed(http):
@@ -227,7 +227,7 @@ async def test_all_have_posted_two_have_talked_one_found_a_peer_and_what_you_ask
 
 
 async def mends_itself(http: httpx.AsyncClient) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What Tobias calls wrongly, as the page is told of it now, and what waits for a yes; {} for nothing."""
+    """Return the friction of Tobias that the page is told of, {} if there is none, and what waits for a yes."""
     (tobias,) = [one for one in await told(http, "people") if one["handle"] == "tobias.test"]
     growth = tobias["life"].get("growth") or {"friction": [], "waiting": []}
     met = [one for one in growth["friction"] if "Wrong Fields" in one["description"]]
@@ -262,7 +262,7 @@ async def test_a_resident_calls_a_tool_wrongly_proposes_a_skill_and_after_the_vi
         assert "mended" not in states
 
         async def did_it_right() -> bool:
-            """Its newest posts that began with a call of the model: those since took one call, those before two."""
+            """Check that its posts took two calls before the yes and one since; return whether there is one since."""
             calls: list[tuple[bool, int]] = []
             for posts in await feed(http):
                 if posts[0]["author"]["handle"] == "tobias.test":

@@ -1,6 +1,6 @@
-"""Watching the demo for a day: there is always something new, and each resident's budget lasts.
+"""Proves that the demo shows something new all day, and that each resident's budget lasts.
 
-`DEMO_HOURS` is how much of the day is lived; with less than all of it the rest is reckoned by twice its dearest hour.
+`DEMO_HOURS` is how many hours are lived; below 24, each missing hour counts as twice the most expensive one.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ _REST_S = 30.0
 
 @dataclass
 class Record:
-    """What is left of the day. Moments are seconds since the demo began."""
+    """What is left of the day. Times are seconds since the demo began."""
 
     posts: list[tuple[float, str]] = field(default_factory=list)
-    """Every public post with its author's handle, oldest first."""
+    """Time and author's handle of every public post, oldest first."""
     said: list[float] = field(default_factory=list)
-    """When somebody spoke in the room."""
+    """Times at which somebody spoke in the room."""
     tokens: dict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
-    """By resident: tokens in each hour."""
+    """Tokens in each hour, by resident."""
     calls: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """By resident: calls of the model, by purpose."""
+    """Calls of the model by purpose, by resident."""
     troubles: list[str] = field(default_factory=list)
 
 
 def live_a_day(root: Path, *, until_s: float = 24 * HOUR_S, speed: float = 180) -> Record:
-    """Let a day of the demo pass, or its beginning."""
+    """Run a day of the demo, or its beginning, and return the record."""
     record = Record()
     logging.disable(logging.INFO)
     with asyncio.Runner(loop_factory=DayLoop) as runner:
@@ -92,7 +92,7 @@ async def _day(root: Path, record: Record, until_s: float, speed: float) -> None
 
 
 async def _live(home: Home, name: str, clock: DayClock, town: Town, ended: asyncio.Event) -> list[str]:
-    """One resident, until `ended`; the errors in its journal."""
+    """Run one resident until `ended`, and return the errors in its journal."""
     settings = settings_of(home)
     rng = random.Random(f"{_SEED}:{name}")
     async with open_soul(settings, home, console=SilentConsole(), clock=clock, rng=rng) as app:
@@ -108,7 +108,7 @@ class _DemoRhythm(Rhythm):
     _changed: float = 0.0
 
     async def keep(self, ended: asyncio.Event) -> None:
-        """Until `ended`."""
+        """Run the rhythm until `ended`."""
         assert self.town
         unsubscribe = self.town.network.subscribe(lambda _: self._change())
         own = [
@@ -147,14 +147,14 @@ class _DemoRhythm(Rhythm):
 
 
 def _usage(home: Home) -> Iterator[dict[str, Any]]:
-    """All calls of the model, the part of the log that was set aside included."""
+    """Yield all calls of the model, including the rotated part of the log."""
     for path in home.memory.glob("llm-usage.jsonl*"):
         for line in path.read_text("utf-8").splitlines():
             yield json.loads(line)
 
 
 def _said(root: Path) -> Iterator[float]:
-    """When somebody spoke in the room, by its record."""
+    """Yield the times at which somebody spoke in the room, by its record."""
     for path in root.glob(".room/**/*.jsonl*"):
         for line in path.read_text("utf-8").splitlines():
             row = json.loads(line)
@@ -169,7 +169,7 @@ FIRST_MINUTES_S = 300.0
 LONGEST_QUIET_S = 40.0
 LONGEST_QUIET_IN_THE_ROOM_S = 200.0
 MOST_OF_THE_BUDGET = 0.7
-"""From here on a SOUL becomes thrifty."""
+"""Share of the budget from which on a SOUL becomes thrifty."""
 HANDLES = ("maren.test", "tobias.test", "odile.test")
 
 

@@ -1,4 +1,4 @@
-"""A demo that is killed leaves no children: each watches a pipe that its parent's end closes."""
+"""Proves that a demo that is killed leaves no children: each watches a pipe that closes when its parent ends."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_a_killed_demo_leaves_no_children(tmp_path: Path) -> None:
 
 
 def _is_running(pid: int) -> bool:
-    """A process that ended and whose parent has not asked for its end yet does not run."""
+    """Return whether the process runs; a zombie, which its parent has not reaped yet, does not."""
     stat = Path(f"/proc/{pid}/stat")
     try:
         os.kill(pid, 0)

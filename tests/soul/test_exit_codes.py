@@ -1,6 +1,6 @@
-"""Proves how commands end: 2 for wrong values, 1 for what the owner must mend, and JSON where JSON was asked for.
+"""Proves how commands end: 2 for wrong values, 1 for what the owner must fix, and JSON where it was asked for.
 
-Proves that no life begins with a setting that would be ignored, and that the owner's stop works all the same.
+Proves that no life begins with a setting that would be ignored, and that the owner's stop still works.
 """
 
 from __future__ import annotations

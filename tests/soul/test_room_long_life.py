@@ -1,7 +1,7 @@
-"""A long talk in a room whose record turns over again and again: nothing is said twice, lost, or heaped up.
+"""Proves that a long talk in a room with a record that rotates often is neither repeated, lost, nor accumulated.
 
-The room's program is killed under five whole SOULs: all come back by themselves, once each, and talk. A SOUL killed
-over a commitment keeps it once.
+When the room's program is killed under five whole SOULs, all come back by themselves, once each, and talk. A SOUL
+killed during a commitment keeps it once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _BOUNDED: dict[type, int] = {
     ChatDelivery: 400,
     Chat: 400,
 }
-"""What is kept up to a number of its own, and for how many it may be at most."""
+"""Types that are kept up to a number of their own, and the most objects that there may be of each."""
 
 _QUESTION = re.compile(r"note \d+|Good night")
 LAST = "Good night to all. What was best today?"
@@ -122,7 +122,7 @@ async def test_a_long_talk_leaves_a_soul_as_it_was_and_no_word_is_said_twice(
 
 
 async def _living_objects(society: Society, said: list[str]) -> Counter[type]:
-    """What of the program lives when the room has come to rest, those of the test let go."""
+    """Count the program's objects by type once the room has come to rest, without those of the test."""
     await society.passes(_REST_S)
     said += [chat.content for chat in society.host.chats() if chat.name in NAMES]
     society.host.seen.clear()
@@ -135,7 +135,7 @@ async def _living_objects(society: Society, said: list[str]) -> Counter[type]:
 
 
 def _notes(record: Path) -> list[int]:
-    """The numbers of what the guest said, as the record's files have them, oldest first."""
+    """Return the numbers in the guest's messages, as the record's files have them, oldest first."""
     files = [record / f"chat.{number}.jsonl" for number in range(5, 0, -1)] + [record / "chat.jsonl"]
     lines = [json.loads(line) for path in files if path.exists() for line in path.read_text().splitlines()]
     return [int(one["content"].split()[2]) for one in lines if one["agentName"] == "ada" and one["type"] == "chat"]
@@ -162,28 +162,28 @@ _ROW = re.compile(rf"^  ({'|'.join(FIVE_NAMES)})\s", re.MULTILINE)
 
 @asynccontextmanager
 async def hosted(port: int, folder: Path) -> AsyncIterator[Process]:
-    """`soul space`, with its door open."""
+    """Run `soul space`, and yield its process once it can be joined."""
     async with started("space", "--port", str(port), "--data", str(folder), stdin=PIPE) as process:
         await until(process, "Space ready")
         yield process
 
 
 async def tell(process: Process, line: str) -> None:
-    """The host types it."""
+    """Type a line as the host."""
     assert process.stdin is not None
     process.stdin.write(f"{line}\n".encode())
     await process.stdin.drain()
 
 
 async def rows(process: Process) -> list[str]:
-    """Whom the host sees in the room."""
+    """Return whom the host sees in the room."""
     await tell(process, "/who")
     await tell(process, "/claims")
     return _ROW.findall(await until(process, "Nothing is claimed."))
 
 
 def answered(folder: Path, question: str) -> set[str]:
-    """Who has spoken since that question, by the room's record."""
+    """Return who has spoken since that question, by the room's record."""
     chats = [entry for entry in ChatLog(folder).get_recent_history(1000) if entry.type == "chat"]
     at = next((number for number, entry in enumerate(chats) if entry.content == question), len(chats))
     return {entry.agent_name for entry in chats[at + 1 :]} - {"host"}

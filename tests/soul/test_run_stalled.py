@@ -1,4 +1,4 @@
-"""A life whose output goes to a pipe that nobody reads lives on, and ends when it is asked to."""
+"""Proves that a life whose output goes to a pipe that nobody reads goes on, and ends when it is asked to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.running_town import RunningTown, replying
 
 
 def full_pipe() -> tuple[int, int]:
-    """A pipe that takes in nothing more: its reading and its writing end."""
+    """Return the reading and the writing end of a pipe that takes in nothing more."""
     ours, theirs = os.pipe()
     os.set_blocking(theirs, False)
     try:

@@ -1,4 +1,4 @@
-"""Proves that a life hears its owner, and does all else, while the spaced requests of its start still wait."""
+"""Proves that a life listens to its owner and does all else while the spaced requests of its start still wait."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DOWN = Fault("bad_gateway", LOGIN, times=10_000)
 
 
 def waiting(home: Home) -> list[str]:
-    """What the owner said and waits for an answer, as it lies on the disk."""
+    """Return the owner's messages that wait for an answer, as stored on the disk."""
     if not home.database.exists():
         return []
     connection = sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)
@@ -124,7 +124,7 @@ async def test_a_refused_login_ends_the_process_with_its_line_and_the_terminal_a
 
 @asynccontextmanager
 async def living(home: Home, console: SilentConsole | None = None) -> AsyncIterator[App]:
-    """The SOUL of `home`, logged in and alive as the program lets it live; it has come to its end when this leaves."""
+    """Run the SOUL of `home`, logged in, as the program does; its life has ended when the block is left."""
     ended = asyncio.Event()
     async with open_soul(
         settings_of(home), home, console=console or SilentConsole(), clock=SystemClock(), rng=random.Random(1)
@@ -143,7 +143,7 @@ async def summaries(app: App) -> list[str]:
 
 
 async def _waits_because(app: App, name: str, why: str) -> bool:
-    """Return whether a loop says so; its timer may have it running at this moment."""
+    """Return whether a loop gives `why` as its reason not to run; its timer may have it running at this moment."""
     outcome = await app.scheduler.run_guarded(name)
     assert not outcome.ran
     return why in outcome.reason

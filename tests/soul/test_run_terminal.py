@@ -1,4 +1,4 @@
-"""Proves that a life in a terminal has a line of its own for its owner, which nothing that happens tears."""
+"""Proves that a life in a terminal has a line for its owner that no other output breaks."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ _SPEED = "10"
 
 
 async def shown(terminal: Terminal, what: Callable[[list[str]], bool]) -> list[str]:
-    """Wait until the screen is so; answers with its lines."""
+    """Wait until `what` is true of the screen, and return its lines."""
     await terminal.until_screen(lambda: what(terminal.screen))
     return terminal.screen
 
 
 def split(screen: list[str]) -> tuple[list[str], list[str]]:
-    """The screen down to the owner's line, and the lines of the panel below it."""
+    """Return the screen down to the owner's line, and the lines of the panel below it."""
     below = list(takewhile(lambda each: each.startswith(_PANEL), reversed(screen)))
     return screen[: len(screen) - len(below)], below[::-1]
 
 
 def line(words: str) -> Callable[[list[str]], bool]:
-    """The owner's line, the last above the panel, holds these words and no others."""
+    """Return a check that the owner's line, the last above the panel, is exactly `words`."""
     return lambda screen: split(screen)[0][-1:] == [f"> {words}".rstrip()]
 
 
 def above(words: str) -> Callable[[list[str]], bool]:
-    """These words stand somewhere above the owner's line."""
+    """Return a check that `words` stand somewhere above the owner's line."""
     return lambda screen: any(words in each for each in split(screen)[0][:-1])
 
 
 def sign(words: str) -> Callable[[list[str]], bool]:
-    """Directly above the owner's line stands a sign with these words."""
+    """Return a check that `words` stand directly above the owner's line."""
     return lambda screen: any(words in each for each in split(screen)[0][-2:-1])
 
 
 def panel(words: str) -> Callable[[list[str]], bool]:
-    """The panel below the owner's line holds these words."""
+    """Return a check that the panel below the owner's line holds `words`."""
     return lambda screen: words in "\n".join(split(screen)[1])
 
 
@@ -80,7 +80,7 @@ async def test_what_happens_while_the_owner_types_stands_above_the_line_and_leav
         terminal.type("half a tho")
         await shown(terminal, line("half a tho"))
         happened = len(screen)
-        terminal.type("\x15/pause\r")  # Ctrl-U takes the line away
+        terminal.type("\x15/pause\r")  # Ctrl-U clears the line
         terminal.type("half a tho")
         screen = await shown(terminal, lambda screen: above("aused")(screen) and line("half a tho")(screen))
         assert len(screen) > happened

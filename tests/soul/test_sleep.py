@@ -1,4 +1,4 @@
-"""Proves that a SOUL that waits for nothing sleeps and misses nothing: what comes, its time or a command wakes it."""
+"""Proves that a SOUL that waits for nothing sleeps and misses nothing: a message, its time or a command wakes it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROOFS = ("slate", "tin", "thatch", "copper", "turf", "glass", "cedar", "clay", "
 
 
 def new_words() -> Answering:
-    """Return a mind that never says the same twice, for that would not leave."""
+    """Return a mind that never says the same twice, since a repetition would not be sent."""
     numbers = itertools.count()
 
     def answer(request: ChatRequest) -> Completion:
@@ -148,7 +148,7 @@ async def test_status_does_not_say_that_it_wakes_where_nobody_watches(running_to
         told = await until(process, "rowan: asleep")
         watcher = int(re.search(r"watch: process (\d+)", told)[1])  # type: ignore[index]
         os.kill(process.pid, signal.SIGSTOP)
-        os.kill(watcher, signal.SIGKILL)  # as when the machine loses power: all of them at once
+        os.kill(watcher, signal.SIGKILL)  # all at once, as when the machine loses power
         process.kill()
     said = (await soul("status", "--home", str(rowan.root))).output
     assert "would wake it, has ended" in said
@@ -156,7 +156,7 @@ async def test_status_does_not_say_that_it_wakes_where_nobody_watches(running_to
 
 
 async def test_a_mention_that_the_watcher_saw_before_the_soul_could_is_not_missed(running_town: RunningTown) -> None:
-    """Bluesky answers from many servers, of which one may be behind another."""
+    """Bluesky answers from many servers, and one may lag behind another."""
     running_town.mind.answer = new_words()
     rowan = running_town.make_home("rowan", SOUL_SPEED="50")
     running_town.account("rowan")
@@ -164,9 +164,9 @@ async def test_a_mention_that_the_watcher_saw_before_the_soul_could_is_not_misse
     login, notifications = "com.atproto.server.createSession", "app.bsky.notification.listNotifications"
     async with httpx.AsyncClient() as client:
         for fault in (
-            {"kind": "hang", "request": login, "times": 2, "seconds": 0.3},  # the SOUL's, and the watcher's
+            {"kind": "hang", "request": login, "times": 2, "seconds": 0.3},  # one of the SOUL, one of the watcher
             {"kind": "hang", "request": f"{notifications}?*limit=25*", "times": 1000, "seconds": 0.0},
-            {"kind": "lags", "request": notifications, "times": 100_000, "seconds": 0.7},  # what the SOUL asks
+            {"kind": "lags", "request": notifications, "times": 100_000, "seconds": 0.7},  # what the SOUL requests
         ):
             (await client.post(faults, json=fault)).raise_for_status()
     async with up(rowan) as process:

@@ -1,7 +1,7 @@
-"""The status file says what the day's budget, the signs against acting and the owner's drafts come to.
+"""Proves that the status file holds the day's budget, the signs against acting and the owner's drafts.
 
-Proves that what is read from the arguments of `soul status` without Typer is what Typer reads from them. Every
-command that a place lists is answered there.
+Proves that arguments of `soul status` that are read without Typer mean the same to Typer. Every command that a place
+lists is answered there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Proves that what a supervisor counts as failures are failures, and that a home used meanwhile is woken in later."""
+"""Proves which ends a supervisor counts as failures, and that a home that is in use is woken later."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def lives(
     longest_s: float = 3600.0,
     watches: bool = True,
 ) -> int:
-    """How many lives one has under a supervisor that end so, `called` as soon as it sleeps; 0 is the last."""
+    """Return how many lives with the exit codes `ends` a supervisor runs; each sleep writes `called`, 0 is the last."""
     calls, caller = os.pipe()
     counted = folder / "lives"
     counted.write_text("0")

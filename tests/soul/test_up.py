@@ -1,4 +1,4 @@
-"""Proves that several SOULs live under one supervisor, each as if it were alone, and that none outlives it."""
+"""Proves that several SOULs live under one supervisor as if each were alone, and that none outlives it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECRET = "only-rowan-may-know-this-token"
 
 @asynccontextmanager
 async def up(*homes: Home, **environment: str) -> AsyncIterator[Process]:
-    """The supervisor of these homes; it and all that it started are gone when this leaves."""
+    """Start the supervisor of these homes; when the block is left, it and all that it started are gone."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "tests.soul.hasty_up"),
@@ -46,20 +46,20 @@ async def up(*homes: Home, **environment: str) -> AsyncIterator[Process]:
 
 
 async def ends(process: Process) -> tuple[int, str]:
-    """Ask the supervisor to end as a service does; how it ended, and what it told since."""
+    """Ask the supervisor to end as a service does; return its exit code and what it printed since."""
     process.send_signal(signal.SIGTERM)
     told, _ = await asyncio.wait_for(process.communicate(), HANG_S)
     return process.returncode or 0, told.decode()
 
 
 async def answers(town: RunningTown, name: str, count: int) -> None:
-    """A mention of `name`, which it answers: its answer number `count`."""
+    """Mention `name` in a post, and wait until it has answered `count` times in all."""
     town.network.post_as(town.account(f"kit{count}"), f"Morning @{name}.test, which roof is louder in the rain?")
     await comes(lambda: len(town.texts(name)) >= count, what=f"answer {count} of {name}")
 
 
 def memory_holds(pid: int, text: str) -> bool:
-    """Whether these characters stand anywhere in the memory that a process can write to."""
+    """Return whether `text` stands anywhere in the memory that a process can write to."""
     process = Path(f"/proc/{pid}")
     with (process / "mem").open("rb") as memory:
         for line in (process / "maps").read_text().splitlines():
@@ -100,7 +100,7 @@ async def test_a_crash_of_one_touches_no_other_and_the_one_is_started_again(runn
 
         os.kill(first, signal.SIGKILL)
         await until(process, "ended by signal 9")
-        running_town.mind.answer = replying("Tin, by a long way.")  # the same words twice within a minute do not leave
+        running_town.mind.answer = replying("Tin, by a long way.")  # the same words are not sent twice within a minute
         await answers(running_town, "rowan", 2)
         await answers(running_town, "wren", 2)
         assert lock_holder(rowan) not in {None, first}

@@ -1,4 +1,4 @@
-"""Proves that a SOUL under `soul run` sleeps where `soul watch` looks for it, which starts it when something comes."""
+"""Proves that a SOUL under `soul run` sleeps where `soul watch` looks for it, and is started when something comes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The signs that stop a SOUL: who may give them, what they mean, and that doubt counts as a stop.
+"""Proves who may give the signs that stop a SOUL, what they mean, and that doubt counts as a stop.
 
-The owner's record on a real network, read by the loop that watches it; each change is told once. A newer version
-that is published is told once, and changes nothing; nothing else that an address answers is.
+The loop reads the owner's record from a real network, and tells each change once. It tells a newer published version
+once, and changes nothing; any other answer of the address counts as a failure to read.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LIST = "com.atproto.repo.listRecords"
 
 @dataclass
 class Watched:
-    """A loop that watches, and what it reads and says."""
+    """A control loop, what it reads, and what it says."""
 
     running_town: RunningTown
     control: Control

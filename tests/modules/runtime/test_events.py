@@ -1,4 +1,4 @@
-"""Proves that an event reaches the handlers of its type, and that a handler that fails harms nobody."""
+"""Proves that an event reaches the handlers of its type, and that a failing handler harms no other."""
 
 from __future__ import annotations
 

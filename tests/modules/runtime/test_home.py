@@ -1,6 +1,6 @@
-"""A home has one inhabitant, and SOUL.md is what it was at start.
+"""Proves that only one process lives in a home, and that a change of SOUL.md after the start is noticed.
 
-A file of records that holds something else is set aside; what is unknown in one survives a save.
+A file of records that holds something else is set aside; unknown fields survive a save.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Copies of versions that lived well: the newest stay, and a home that names one names no place."""
+"""Proves that the newest copies of versions that ran well are kept, and that a home cannot name a path as one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A service that fails again and again is degraded, with what to avoid, until it works once.
+"""Proves that a service that fails repeatedly is degraded, with what to avoid, until it works once.
 
-A supervisor hears that the event loop turns, and hears nothing more once it does not.
+A supervisor is notified that the event loop runs, and no longer once it does not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Ward:
 
     @property
     def told(self) -> str:
-        """What a model is told."""
+        """The text that a model is shown."""
         skills = Skills.load(SKILLS)
         return DegradedServices(self.health, skills, "UTC").text()
 

@@ -1,4 +1,4 @@
-"""Proves that the stages of a life are reached one after the other, and never left again."""
+"""Proves that the stages of a life are reached in order, and never left again."""
 
 from __future__ import annotations
 

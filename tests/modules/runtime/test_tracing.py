@@ -1,4 +1,4 @@
-"""Proves what a collector of the owner's is told of a turn, by real OTLP over loopback, and what it is never told."""
+"""Proves what the owner's collector receives about a turn, by real OTLP over loopback, and what it never receives."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def told(attributes: list[KeyValue]) -> dict[str, object]:
 
 
 async def sent_of_a_turn(running_town: RunningTown) -> list[bytes]:
-    """All that a collector got while a post was answered."""
+    """Return all that a collector received while a post was answered."""
     sent: list[bytes] = []
 
     async def take(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""A home is kept and moved as its owner does it, with the real program.
+"""Proves with the real program that an owner can back up a home and move it.
 
 A newer version takes over a home only after it woke in a copy of it; otherwise the home stays as it was.
 """
@@ -79,7 +79,7 @@ def test_a_backup_says_that_settings_from_a_pipe_are_not_in_it(
 
     def fill_whenever_it_is_read() -> None:
         while home.env.exists():
-            with suppress(BrokenPipeError, FileNotFoundError):  # a reader that had enough; the test is over
+            with suppress(BrokenPipeError, FileNotFoundError):  # the reader closed the pipe, or the test is over
                 home.env.write_text(settings)
 
     threading.Thread(target=fill_whenever_it_is_read, daemon=True).start()
@@ -92,7 +92,7 @@ TODAY = max(MIGRATIONS)
 
 
 async def newer(*arguments: str) -> Ended:
-    """Run a command of a version that knows one migration more than this one does."""
+    """Run a command with a version that has one migration more than this one."""
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as output:
         patch.setitem(MIGRATIONS, TODAY + 1, "ALTER TABLE intents ADD COLUMN next TEXT NOT NULL DEFAULT ''")
         with contextlib.redirect_stderr(output):
@@ -106,7 +106,7 @@ def schema(home: Home) -> int:
 
 
 def files(home: Home) -> dict[str, bytes]:
-    """All that a home holds, but the lock."""
+    """Return all files of a home except the lock, by path."""
     found = (path for path in home.root.rglob("*") if path.is_file() and path != home.lock)
     return {str(path.relative_to(home.root)): path.read_bytes() for path in found}
 

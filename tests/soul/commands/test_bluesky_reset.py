@@ -1,4 +1,4 @@
-"""All posts of an account are deleted, if its owner types yes; and then the SOUL may say the same again."""
+"""Proves that all posts of an account are deleted if its owner types yes, and may then be said again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DELETE = "com.atproto.repo.deleteRecord"
 
 
 class RecordingClock(FakeClock):
-    """Time stands still but for those who wait, and each wait is kept."""
+    """A clock on which sleeps return at once; `waits` keeps their seconds."""
 
     def __init__(self) -> None:
         super().__init__()

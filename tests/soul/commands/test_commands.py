@@ -1,4 +1,4 @@
-"""The commands as a person or a program uses them: the real program, started as such."""
+"""Proves the commands as a person or a program uses them: as processes of the real program."""
 
 from __future__ import annotations
 

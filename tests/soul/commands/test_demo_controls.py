@@ -1,6 +1,6 @@
-"""The hand on the page reaches real homes: it tells why, decides drafts and pauses beside the living SOUL.
+"""Proves that the controls on the demo's page act on real homes: they explain, decide drafts and pause a living SOUL.
 
-What a killed demo left is removed by the next one; what lives, or is not a demo's, never is.
+What a killed demo left is removed by the next one; a demo that lives, or another folder, never is.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ with demo_folder(Path(sys.argv[1])) as folder:
 
 @contextmanager
 def held(within: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """A process that holds a demo's folder, and the folder."""
+    """Start a process that holds a demo's folder, and yield both."""
     words = [sys.executable, "-c", _HOLDS, str(within)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -157,7 +157,7 @@ def held(within: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
 
 
 def killed(within: Path) -> Path:
-    """The folder that a killed demo left."""
+    """Return the folder that a killed demo left."""
     with held(within) as (process, folder):
         process.kill()
         process.wait()

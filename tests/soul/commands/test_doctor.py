@@ -1,8 +1,8 @@
-"""The doctor looks whether the room is there, and whether GitHub knows us by the name that is set.
+"""Proves that the doctor checks whether the room is there, and whether GitHub knows us by the configured name.
 
-The doctor's question to the model is one more call of the day: counted, and not asked past the limit. Whether the
-owner can command the SOUL by direct message is found before they need it. Proves that the doctor looks at the
-places far away where a SOUL keeps things, and shows no secret of theirs.
+The doctor's question to the model is one more call of the day: counted, and not asked past the limit. The doctor finds
+out whether the owner can command the SOUL by direct message. It checks the remote stores where a SOUL keeps things, and
+shows none of their secrets.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ async def calls(home: Home) -> list[tuple[str, str, str]]:
 
 
 async def make_database(home: Home, *, spent: int = 0) -> None:
-    """A database as an earlier life leaves it, with `spent` tokens of today used."""
+    """Create a database as an earlier life leaves it, with `spent` tokens used today."""
     home.memory.mkdir(mode=0o700, exist_ok=True)
     now = SystemClock().now()
 

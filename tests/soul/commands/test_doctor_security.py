@@ -1,4 +1,4 @@
-"""Each danger has a name that stays, a level and a remedy; a home without any has none to mend."""
+"""Proves that each danger has a stable name, a level and a remedy, and that a safe home has no finding."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SAFE = {
     "SOUL_APPROVAL": "strangers",
     "SOUL_SPEED": "1",
 }
-# What the machine that runs this test may well have, whatever the home is like.
+# Findings that the machine of the test may cause, whatever the home is like.
 OF_THE_MACHINE = {"runs-as-root", "no-sandbox"}
 
 

@@ -1,4 +1,4 @@
-"""After a forget the bytes of a home that has met a person hold nothing of them."""
+"""Proves that after a forget no byte of the home tells of a person whom it met."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WORDS = "Quagmire lanterns hum beside the seventh weir"
 
 
 def places_that_hold(root: Path, *needles: str) -> list[str]:
-    """The files below `root` that hold one of these, packed or not, in whatever case."""
+    """Return the files below `root` that hold a needle in any case, packed or not, each with the needle."""
     found = []
     for path in sorted(root.rglob("*")):
         if path.is_file():
@@ -51,7 +51,7 @@ def places_that_hold(root: Path, *needles: str) -> list[str]:
 
 
 async def live_with(town: RunningTown, home: Home, did: str) -> None:
-    """Let the SOUL meet somebody in all the ways in which a home comes to hold their words."""
+    """Let the SOUL meet the account in every way that brings its words into a home."""
     other = town.account("sam")
 
     def answer(request: ChatRequest) -> Completion:

@@ -1,4 +1,4 @@
-"""A forget reaches SELF.md and its history; of what only the owner changes, the owner is told at once, and once."""
+"""Proves that a forget reaches SELF.md and its history, and that the owner is told once of their own files."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ BEWARE = "\n## Beware\n\nNever lend quillon.test a ladder.\n"
 
 
 def belong(home: Home, self_text: str) -> None:
-    """The home's owner and its SOUL wrote of quillon in each of their files."""
+    """Write about quillon into each file of the home's owner and of its SOUL."""
     write_atomic(home.self_md, self_text)
     write_atomic(home.soul, home.soul.read_text() + BEWARE)
     write_atomic(home.workspace / "USER.md", USER)
 
 
 async def ask_to_be_forgotten(town: RunningTown, home: Home, did: str) -> None:
-    """Somebody asks it themself, after they were in SELF.md for some of its versions."""
+    """Let the account ask to be forgotten, after some versions of SELF.md cited it."""
     town.mind.answer = answering({"wipe whatever": "forget"})
     async with awake(home) as soul:
         keeper, before = soul.app.services.self_keeper, home.self_md.read_text()
@@ -64,7 +64,7 @@ async def ask_to_be_forgotten(town: RunningTown, home: Home, did: str) -> None:
 
 
 async def carry_out(home: Home) -> list[str]:
-    """Forget now; return what the terminal shows."""
+    """Carry out the requests now; return the warnings that the terminal shows."""
     requests, console = ForgetRequests(home.memory), SilentConsole()
     for one in requests.all():
         requests.give(replace(one, not_before=one.not_before.replace(year=2020)))

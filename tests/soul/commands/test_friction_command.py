@@ -1,4 +1,4 @@
-"""`soul friction` tells what goes wrong again and again, also for programs."""
+"""Proves that `soul friction` tells what goes wrong repeatedly, also to programs."""
 
 from __future__ import annotations
 

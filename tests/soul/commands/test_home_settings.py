@@ -1,4 +1,4 @@
-"""Proves that the few settings which a command needs to find a SOUL are read as all settings are."""
+"""Proves that the few settings that a command needs to find a SOUL are read like all settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When an act leaves that waits for its turn, and why not sooner, is told wherever the owner looks."""
+"""Proves that every surface tells the owner when a waiting act leaves, and why not sooner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`soul logs` as a person reads it: what was told last, and what comes."""
+"""Proves that `soul logs` shows the last lines as the terminal did, and follows new ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The owner's other tools ask about a SOUL by the Model Context Protocol, as its own SDK speaks it."""
+"""Proves that the owner's other tools can ask about a SOUL by the Model Context Protocol, with its own SDK."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ THEIR_POST = r'<post-(\w+) author="@kit\.test" uri="at://[^"]+">\nMorning @rowan
 
 @asynccontextmanager
 async def asking(home: Path, *options: str) -> AsyncIterator[Client]:
-    """The program, started by the SDK's client as an owner's tool would start it."""
+    """Connect the SDK's client to the program, started as an owner's tool would start it."""
     arguments = ["-m", "soul.cli", "mcp", "--home", str(home), *options]
     server = StdioServerParameters(command=sys.executable, args=arguments, cwd=ROOT)
     async with Client(server, read_timeout_seconds=HANG_S) as client:

@@ -1,4 +1,4 @@
-"""Proves what the owner is shown of memory, whether the SOUL is awake or not, and that a copy of it comes back.
+"""Proves what the owner is shown of memory, whether the SOUL is awake or not, and that an export can be imported.
 
 Proves what the owner sees of a prompt without any network, and that looking changes nothing.
 """
@@ -60,14 +60,14 @@ def make_home(root: Path) -> Home:
 
 
 async def live(home: Home, use: Callable[[Database, FakeClock], Awaitable[Any]]) -> None:
-    """As the living SOUL does it."""
+    """Run `use` on the home's database, as the living SOUL would."""
     database = await Database.open(home.database, MIGRATIONS)
     await use(database, FakeClock())
     await database.close()
 
 
 def remember(home: Home, *memories: NewMemory) -> None:
-    """One a day."""
+    """Save the memories, one a day, and then both profiles."""
 
     async def save(database: Database, clock: FakeClock) -> None:
         for memory in memories:
@@ -86,7 +86,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def told_in(export: str) -> list[dict[str, Any]]:
-    """Its lines without the numbers, which each home gives for itself."""
+    """Return the lines of an export without the numbers, which each home assigns itself."""
     lines = [json.loads(line) for line in export.splitlines()]
     return [{key: value for key, value in line.items() if key not in {"id", "superseded_by"}} for line in lines]
 

@@ -1,8 +1,8 @@
-"""The owner's commands as a person or a program uses them, beside a SOUL that lives or sleeps.
+"""Proves the owner's commands as a person or a program uses them, beside a SOUL that lives or sleeps.
 
-Whom the owner muted is left alone, whether the SOUL was awake when that was said or not. A command that stops
-something or looks needs only the folder, whatever mistake `.env` holds. A number stands for one draft for as long
-as it waits, on every surface.
+An account that the owner muted is left alone, whether the SOUL was awake at the time or not. A command that stops
+something or looks needs only the folder, whatever mistake `.env` holds. A draft keeps its number on every surface for
+as long as it waits.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def home(tmp_path: Path) -> Home:
 
 
 async def hold(home: Home, *texts: str) -> list[Intent]:
-    """Drafts that wait, as a life of this SOUL would leave them."""
+    """Store drafts that wait, as a life of this SOUL would leave them."""
     database = await Database.open(home.database, MIGRATIONS)
     clock = SystemClock()
     outbox = Outbox(
@@ -227,7 +227,7 @@ async def test_the_owner_types_commands_that_need_no_model(running_town: Running
         await typed(f"/approve {draft}", f"Number {draft} needs no approval: it leaves by itself")
         await typed("yes 99", "No draft has the number 99")
         assert running_town.texts("rowan") == []
-        # NOTE(self): a slow machine may come to a thought of its own meanwhile.
+        # NOTE(self): on a slow machine the SOUL may have asked the model for a thought of its own meanwhile.
         assert not any("/nonsense" in str(request) for request in running_town.mind.asked)
         await typed("/resume", "Going on")
         await until(process, "Sent reply")
@@ -317,7 +317,7 @@ async def test_the_owner_mutes_and_unmutes_by_word(running_town: RunningTown) ->
             steps = iter((call("mute_account", did="@kit.test", off=off),))
             running_town.mind.answer = partial(_next, steps)
             running_town.network.post_as(running_town.account("owner"), f"@rowan.test please {word} @kit.test")
-            for _ in range(2):  # others who are addressed go first
+            for _ in range(2):  # the other accounts that are addressed have their turn first
                 life.passes(600)
                 await life.look()
             assert (await muted.run(store.muted)).keys() == expected

@@ -1,6 +1,6 @@
-"""What `soul report` writes can be pasted in public: it holds no secret, no person and no word of anybody.
+"""Proves that what `soul report` writes can be pasted in public: it holds no secret, no person and nobody's words.
 
-`soul why` as a person or a program calls it: while the SOUL runs and when it does not, in words and as JSON.
+Proves that `soul why` tells the same story whether the SOUL runs or not, in words and as JSON.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ PEOPLE = ("strangerkit", "Strangerella", "wanderfolk", "203.0.113.77", "fe80::12
 SAID = f"{MESSAGE}: {TOKEN} @strangerkit.wanderfolk.net Strangerella did:plc:strangerkit {POST} 203.0.113.77"
 UNTOLD = (*MESSAGE.replace(",", "").replace("'", " ").split(), TOKEN, *PEOPLE, "3kqqqqqqqqq2x")
 ORDINARY = {"Meet", "me", "behind", "on", "bring", "call", "s"}
-"""Words so common that the program's own sentences hold them too."""
+"""Words so common that the program's own sentences contain them too."""
 _NUMBERS = {"budget_usd_per_day": "2.5", "coding_usd": "1.5", "model_prices": "privatemodel=1/2"}
 
 
 def given() -> dict[str, str]:
-    """A value of its own for each setting that holds text."""
+    """Return a distinct value for each setting that holds text."""
     values: dict[str, str] = {}
     for name, field in Settings.model_fields.items():
         if field.annotation is SecretStr:
@@ -73,7 +73,7 @@ def given() -> dict[str, str]:
 
 @pytest.fixture
 async def home(tmp_path: Path) -> Home:
-    """A home whose every text holds what must not be told."""
+    """Build a home in which every text holds something that must not be reported."""
     home = write_home(tmp_path / "plantedhouse" / "soul", "rowan", **given())
     database, clock = await Database.open(home.database, MIGRATIONS), SystemClock()
     journal = Journal(database, SilentConsole(), clock, Redactor())

@@ -1,4 +1,4 @@
-"""Proves what the owner sees of SELF.md's history, and what their word does to it."""
+"""Proves what the owner sees of SELF.md's history, and what their decisions change."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def _by_soul(home: Home, use: Callable[[SelfKeeper], Awaitable[Any]]) -> None:
-    """As the living SOUL does it."""
+    """Run `use` as the living SOUL would."""
 
     async def live() -> None:
         database = await Database.open(home.database, MIGRATIONS)

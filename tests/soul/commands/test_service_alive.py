@@ -1,4 +1,4 @@
-"""A real systemd keeps a SOUL alive, gives up where that is no use, ends it when asked, and has what it told."""
+"""Proves that a real systemd restarts a SOUL up to a limit, ends it when asked, and keeps its output."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ pytestmark = [
 
 @dataclass(frozen=True)
 class Session:
-    """A session of systemd, beside whatever the machine has."""
+    """A session of systemd, separate from those of the machine."""
 
     pid: int
     folder: Path
 
     async def call(self, *command: str) -> str:
-        """Return what a command prints there, and on what it ended if that is not 0."""
+        """Return what a command prints in the session, and its exit code if that is not 0."""
         inside = ("nsenter", "--target", str(self.pid), "--mount", *command)
         process = await asyncio.create_subprocess_exec(*inside, env=environment(self.folder), stdout=PIPE)
         async with asyncio.timeout(HANG_S):
@@ -62,11 +62,11 @@ class Session:
         return told.decode() + (f"exit code {process.returncode}" if process.returncode else "")
 
     async def service(self, command: str, home: Home) -> str:
-        """Return what `soul service` prints of a home."""
+        """Return what a command of `soul service` prints for a home."""
         return await self.call(sys.executable, "-m", "soul.cli", "service", command, "--home", str(home.root))
 
     async def of_unit(self, name: str, unit: str) -> str:
-        """Return what systemd knows of a unit."""
+        """Return a property of a unit as systemd reports it."""
         return (await self.call("systemctl", "--user", "show", "--property", name, "--value", unit)).strip()
 
 
@@ -98,7 +98,7 @@ async def open_session(folder: Path) -> AsyncIterator[Session]:
 
 
 def is_gone(group: Path) -> bool:
-    """Kill what is left in a group, and take it away; return whether that was possible."""
+    """Kill what is left in a control group and remove the group; return whether it is gone."""
     for procs in group.rglob("cgroup.procs"):
         for pid in procs.read_text().split():
             with suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""systemd and launchd are given a service that they accept, that names no secret, and that fits any folder."""
+"""Proves that systemd and launchd get a service that they accept, that names no secret, and that fits any folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERIFY = shutil.which("systemd-analyze") or ""
 
 
 def recording_systemctl(folder: Path) -> Path:
-    """A program in place of systemctl that notes what it is asked; return where."""
+    """Write a program in place of systemctl that records its arguments; return the file of its record."""
     folder.mkdir()
     program = folder / "systemctl"
     program.write_text(f'#!/bin/sh\necho "$*" >> {folder}/asked\n')

@@ -1,4 +1,4 @@
-"""Proves that what the owner reads of the status says what the file says."""
+"""Proves that the status lines that the owner reads agree with the status file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proves that the owner can read every conversation, while it goes on and after it, also while the SOUL is awake."""
+"""Proves that the owner can read every conversation, during and after it, also while the SOUL is awake."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def mind(request: ChatRequest) -> Completion:
 
 
 async def talked(running_town: RunningTown) -> Home:
-    """A home with a conversation that is archived and one that goes on; both were read while the SOUL was awake."""
+    """Return a home with an archived and an open conversation, both read while the SOUL was awake."""
     running_town.mind.answer = mind
     home = running_town.make_home("rowan", SOUL_TIMEZONE="UTC")
     async with awake(home) as life:

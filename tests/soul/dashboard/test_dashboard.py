@@ -1,4 +1,4 @@
-"""Proves who can open the owner's page, what it shows of a home, and that what is decided there is done."""
+"""Proves who can open the owner's page, what it shows of a home, and that decisions made there are carried out."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def make_home(root: Path, **more: str) -> Home:
 
 @asynccontextmanager
 async def opened(home: Home) -> AsyncIterator[httpx.AsyncClient]:
-    """The page as its owner's browser has it once the printed address was opened."""
+    """Open the page as its owner's browser has it after the printed address was opened."""
     settings = load_settings(home.root).model_copy(update={"dashboard_port": 0})
     async with serving_dashboard(settings, home, SystemClock()) as address:
         base = address.partition("/?")[0]
@@ -61,12 +61,12 @@ async def opened(home: Home) -> AsyncIterator[httpx.AsyncClient]:
 
 
 def panel(name: str, page: str) -> str:
-    """The panel of a page under the heading of this id."""
+    """Return the panel of a page whose heading has this id."""
     return page.partition(f'aria-labelledby="{name}"')[2].partition("</section>")[0]
 
 
 async def act(client: httpx.AsyncClient, name: str, /, **fields: str | list[str]) -> str:
-    """Press a button; what the page says to it."""
+    """Press a button, and return what the page says to it."""
     answer = await client.post(f"/act/{name}", data=fields)
     assert answer.status_code == httpx.codes.OK
     return parse_qs(urlsplit(str(answer.url)).query)["told"][0]

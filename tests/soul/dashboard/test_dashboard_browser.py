@@ -1,4 +1,4 @@
-"""The owner's page in a browser: on a phone and on a desk, by keyboard alone, and fresh without being asked."""
+"""Proves the owner's page in a browser: on a phone and on a desktop, by keyboard alone, updated by itself."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ LOW = """[...document.querySelectorAll("a, button, summary, input:not([type=hidd
   const box = (one.type === "checkbox" ? one.closest("label") : one).getBoundingClientRect();
   return one.checkVisibility() && box.width > 1 && box.left >= 0 && box.height < 44;
 }).map((one) => one.outerHTML)"""
-"""What is too low for a finger; the link that skips to the content lies left of the page until it has the focus."""
+"""Controls that are too low for a finger; the skip link lies left of the page until it has the focus."""
 PHONE = 390
 NARROW = """[...document.querySelectorAll("main li > p, main h2")].filter((one) => {
   return one.checkVisibility() && one.getBoundingClientRect().width < 0.8 * one.closest(".panel").clientWidth - 40;
 }).map((one) => one.outerHTML)"""
-"""Text that gets only a part of its panel's width."""
+"""Text that gets only part of its panel's width."""
 PAGES = ("", "talk", "work", "memory", "people", "growing", "spending", "log", "settings", "why")
 
 
@@ -90,7 +90,7 @@ async def test_the_owner_sees_and_decides_on_a_phone_and_by_keyboard(running_tow
 async def look_at_all(
     browser: Browser, address: str, width: int, scheme: Any, *, complaints: list[str], names: Sequence[str]
 ) -> None:
-    """Open each page at that width: nothing sticks out, all can be read, and nothing that somebody wrote runs."""
+    """Open each page at that width: nothing sticks out, all can be read, and no injected script runs."""
     context = await browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
     page = await context.new_page()
     page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))

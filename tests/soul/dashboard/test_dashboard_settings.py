@@ -1,4 +1,4 @@
-"""Proves what the page shows of settings, the talk and the log, and which settings it changes."""
+"""Proves what the page shows of settings, the conversation and the log, and which settings it changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.soul.dashboard.test_dashboard import MARKUP, act, make_home, opened, 
 
 
 async def talked(home: Home, *said: Message) -> None:
-    """Keep what was said in the conversation with the owner."""
+    """Store messages in the conversation with the owner."""
     database = await open_database(home.database)
     sessions = Sessions(database, SystemClock(), Redactor(), len)
     session = await sessions.open(OWNER_SESSION)

@@ -1,4 +1,4 @@
-"""Proves what the owner's page tells of how the SOUL gets better, and of one that sleeps."""
+"""Proves what the owner's page shows of the SOUL's growth, and of a SOUL that sleeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proves that the button of the page for all SOULs wakes one whose watcher is a process of its own, or says why not."""
+"""Proves that the button on the page for all SOULs wakes one whose watcher is another process, or says why not."""
 
 from __future__ import annotations
 

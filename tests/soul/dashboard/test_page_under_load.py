@@ -1,4 +1,4 @@
-"""Proves that who floods the page takes nothing from its process but a bounded number of connections and streams."""
+"""Proves that whoever floods the page takes only a bounded number of connections and streams of its process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def connected(address: str, sent: bytes = b"") -> AsyncIterator[asyncio.St
 
 
 async def ended(reader: asyncio.StreamReader) -> bytes:
-    """What the server sent before it closed the connection."""
+    """Return what the server sent before it closed the connection."""
     async with asyncio.timeout(HANG_S):
         try:
             return await reader.read()

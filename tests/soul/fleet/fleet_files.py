@@ -1,4 +1,4 @@
-"""A FLEET.yaml of two homes for a test."""
+"""A FLEET.yaml of two homes for tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FLEET: dict[str, Any] = {
 
 
 def written(folder: Path, *, soul_md: str = "# A SOUL\n", **changes: Any) -> Path:
-    """Write a fleet with these changes, and the SOUL.md of rowan and wren; return its file."""
+    """Write a fleet with these changes, and the SOUL.md of rowan and wren; return the fleet's file."""
     for name in ("rowan", "wren"):
         (folder / name).mkdir(exist_ok=True)
         (folder / name / "SOUL.md").write_text(soul_md, encoding="utf-8")

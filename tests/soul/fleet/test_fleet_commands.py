@@ -1,4 +1,4 @@
-"""The owner's commands for a fleet, against a cluster whose pods are real processes."""
+"""Proves the owner's commands for a fleet, against a cluster whose pods are real processes."""
 
 from __future__ import annotations
 

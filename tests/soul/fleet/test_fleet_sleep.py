@@ -1,4 +1,4 @@
-"""A SOUL of a fleet falls asleep, its watcher suspends its Sandbox, and a mention wakes it in a new pod."""
+"""Proves that a SOUL of a fleet falls asleep, its watcher suspends its Sandbox, and a mention wakes it in a new pod."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_a_soul_that_sleeps_has_no_pod_and_a_mention_brings_it_back(
     (account / "ATPROTO_SERVICE_URL").write_text(running_town.atproto_url, encoding="utf-8")
     soul = [sys.executable, "-m", "soul.cli"]
     file = written(tmp_path, settings={}, homes=[{"name": "rowan"}], soul_md=home.soul.read_text(encoding="utf-8"))
-    entrypoint = ["env", f"SLEEP_WATCH_URL={url}", f"PYTHONPATH={Path.cwd()}", *soul]  # no name of a Service here
+    entrypoint = ["env", f"SLEEP_WATCH_URL={url}", f"PYTHONPATH={Path.cwd()}", *soul]  # no Service names here
     async with running_cluster(tmp_path, entrypoint) as town:
         monkeypatch.setenv("KUBECONFIG", str(town.kubeconfig(tmp_path)))
         assert await asyncio.to_thread(cli.run, ["fleet", "apply", str(file)]) == 0

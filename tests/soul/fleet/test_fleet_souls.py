@@ -1,4 +1,4 @@
-"""The pods of a fleet are real SOULs: they live with their Secret, end when suspended, and say what is wrong."""
+"""Proves that a fleet's pods are real SOULs: they live with their Secret, end when suspended, and report errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SOUL = [str(Path(sys.executable).parent / "soul")]
 _SECRET = {"AGENT_BLUESKY_PASSWORD": "a-b-c-d", "AI_GATEWAY_API_KEY": "key-of-rowan"}
 _SETTINGS = {
     "AGENT_BLUESKY_USERNAME": "rowan.test",
-    "ATPROTO_SERVICE_URL": "http://127.0.0.1:9",  # nobody answers there, and the SOUL tries again
+    "ATPROTO_SERVICE_URL": "http://127.0.0.1:9",  # nothing listens there, so the SOUL keeps trying
     "OWNER_BLUESKY_SOCIAL_HANDLE": "you.test",
     "OWNER_BLUESKY_SOCIAL_HANDLE_DID": "did:plc:you",
 }

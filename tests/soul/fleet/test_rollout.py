@@ -1,4 +1,4 @@
-"""A newer image is tried by a few homes, then given to all, or put back, whenever the roll-out was killed."""
+"""Proves that a newer image is tried by a few homes, then given to all or taken back, despite kills of the roll-out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HOMES: dict[str, Any] = {"homes": [{"name": "rowan"}, {"name": "wren"}, {"name":
 
 
 class Fleet:
-    """Three homes in the town's cluster; each `step` is one of a roll-out that was begun anew, as after a kill."""
+    """Three homes in the town's cluster; each `step` is one of a newly started roll-out, as after a kill."""
 
     def __init__(self, town: RunningCluster, cluster: Cluster, folder: Path) -> None:
         self.town, self.sandboxes, self.clock = town, Sandboxes(cluster), FakeClock()
@@ -57,7 +57,7 @@ class Fleet:
         return canary.stopped if canary else ""
 
     def images(self) -> dict[str, tuple[str, str]]:
-        """What is to run, and what runs."""
+        """Return for each home the image that should run, and the one that runs."""
         return {
             name: (image_of(self.town.sandbox(name)), image_of(self.pod(name))) for name in ("rowan", "wren", "ivy")
         }

@@ -1,4 +1,4 @@
-"""The room's program in a terminal of its own, typed into and read byte by byte."""
+"""A terminal of its own for the room's program, typed into and read byte by byte."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[ -/]*[0-Z\\^-~])")
 
 
 def _take_terminal() -> None:
-    """Let standard input be the terminal that controls the program: Ctrl-C is a signal there while no line is read."""
+    """Make standard input the program's controlling terminal: Ctrl-C is a signal there while no line is read."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
@@ -55,29 +55,29 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What was written, without the sequences that a terminal obeys."""
+        """What was written, without terminal control sequences."""
         return _SEQUENCE.sub("", self.raw.decode(errors="replace"))
 
     @property
     def screen(self) -> list[str]:
-        """The lines that a person sees, those that were scrolled away included; true while the size is as at first."""
+        """The lines that a person sees, including those scrolled away; valid while the size is the first one."""
         return self._seen.lines
 
     @property
     def is_as_before(self) -> bool:
-        """Whether the terminal's modes are those it had at first."""
+        """Whether the terminal's modes are the same as at first."""
         return termios.tcgetattr(self._theirs) == self._before
 
     def type(self, keys: str) -> None:
-        """Type these keys; a lone surrogate stands for a byte that is no text, as in names of files."""
+        """Type these keys; a lone surrogate stands for a byte that is no text, as in file names."""
         os.write(self._ours, keys.encode(errors="surrogateescape"))
 
     def hold(self) -> None:
-        """Let it show nothing more for now, as Ctrl-S does."""
+        """Stop the terminal's output, as Ctrl-S does."""
         termios.tcflow(self._theirs, termios.TCOOFF)
 
     def release(self) -> None:
-        """Let it go on, as Ctrl-Q does."""
+        """Resume the terminal's output, as Ctrl-Q does."""
         termios.tcflow(self._theirs, termios.TCOON)
 
     def resize(self, columns: int, rows: int) -> None:
@@ -87,7 +87,7 @@ class Terminal:
         self.process.send_signal(signal.SIGWINCH)
 
     async def until(self, words: str, *, after: int = 0, seconds: float = HANG_S) -> int:
-        """Wait until `words` stand in the text behind the place `after`; answers with the place behind them."""
+        """Wait until `words` appear in the text after the position `after`; return the position behind them."""
         end = asyncio.get_running_loop().time() + seconds
         while (found := self.text.find(words, after)) < 0:
             alive = self.process.returncode is None and asyncio.get_running_loop().time() < end
@@ -96,7 +96,7 @@ class Terminal:
         return found + len(words)
 
     async def until_screen(self, holds: Callable[[], bool]) -> None:
-        """Wait until this is true of the screen."""
+        """Wait until `holds`, a check of the screen, is true."""
         end = asyncio.get_running_loop().time() + HANG_S
         while not holds():
             alive = self.process.returncode is None and asyncio.get_running_loop().time() < end
@@ -104,13 +104,13 @@ class Terminal:
             await self.more()
 
     async def more(self) -> None:
-        """Wait until the program writes something, or for half a second: it may have ended."""
+        """Wait until the program writes something, or half a second, since it may have ended."""
         self._came.clear()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._came.wait(), 0.5)
 
     async def end(self) -> int:
-        """Wait for the program's end."""
+        """Wait for the program's end, and return its exit code."""
         return await asyncio.wait_for(self.process.wait(), HANG_S)
 
     def _read(self) -> None:
@@ -132,7 +132,7 @@ class Terminal:
 async def hosted(
     folder: Path, *options: str, columns: int = 80, rows: int = 30, ready: str = "CTRL+C quit"
 ) -> AsyncIterator[tuple[Terminal, str]]:
-    """A room hosted from a terminal that shows `ready`, and its URL."""
+    """Host a room from a terminal; yield the terminal once it shows `ready`, and the room's URL."""
     terminal = Terminal(columns, rows)
     await terminal.start("space", "--port", "0", "--data", str(folder), *options)
     try:

@@ -1,4 +1,4 @@
-"""The keys of the host's box on any text: the cursor stays in it, and never inside of what is seen as one character."""
+"""Proves that the keys of the host's box keep the cursor in any text, and never inside one visible character."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The lines of the panel below the talk at any size: who is present, what each is doing, and the title of the box.
+"""Proves the panel below the messages at any size: who is present, what each is doing, and the title of the box.
 
-What the host sees of each happening, on a terminal and on a pipe. Drawing costs what the words are long, and never
-holds up the room.
+Proves what the host sees of each event, on a terminal and on a pipe. Drawing costs as much as the words are long, and
+never holds up the room.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def test_no_event_brings_a_control_character_to_the_terminal(name: str, one: str
 
 
 class SlowScreen:
-    """Counts what it is shown."""
+    """A screen that keeps what it is shown."""
 
     def __init__(self) -> None:
         self.shown: list[str] = []
@@ -256,10 +256,10 @@ class SlowScreen:
         self.shown += lines
 
     def refresh(self) -> None:
-        """Nothing stands below."""
+        """Do nothing, since nothing stands below."""
 
     async def run(self, on_line: OnLine, commands: Sequence[str] = ()) -> None:
-        """Nobody types."""
+        """Do nothing, since nobody types."""
 
 
 def test_of_a_long_chat_the_beginning_is_drawn_and_how_much_more_was_said() -> None:

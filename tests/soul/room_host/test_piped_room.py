@@ -1,4 +1,4 @@
-"""The room's program without a terminal: fed by a pipe, kept by a service manager, refused in one clear line."""
+"""Proves the room's program without a terminal: fed by a pipe, run by a service manager, refused in one clear line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.program import one_clear_line, soul, started, until
 
 
 async def opened(process: Process) -> str:
-    """The room's URL, as soon as it can be joined."""
+    """Return the room's URL as soon as it can be joined."""
     seen = await until(process, "Space ready")
     found = re.search(r"SPACE_URL=(ws://[^/\s]+)", seen)
     assert found

@@ -1,4 +1,4 @@
-"""Which room is opened, and where its record lies."""
+"""Proves which room is opened, and where its record lies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A room whose output nobody reads, be it a pipe or a terminal that is held: its members talk on, and it closes."""
+"""Proves that members of a room talk on, and that it can be closed, while nobody reads its pipe or held terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.patience import HANG_S
 from tests.soul.room_host.pseudo_terminal import hosted
 
 WORDS = "The weir was built before the mill. " * 400
-"""Far more than a pipe or a terminal of a page takes in before it stalls."""
+"""Far more than a pipe, or a terminal of one page, takes in before it stalls."""
 _PAGE_BYTES = 4096
 
 
@@ -31,7 +31,7 @@ async def received(member: ClientConnection, holding: str) -> None:
 
 @asynccontextmanager
 async def two(url: str) -> AsyncIterator[tuple[ClientConnection, ClientConnection]]:
-    """Two members, both of them in."""
+    """Connect two members, and wait until both have joined."""
     async with connect(url) as marvin, connect(url) as ada:
         for name, member in (("marvin", marvin), ("ada", ada)):
             await member.send(json.dumps({"type": "join", "name": name, "id": name, "version": "1"}))
@@ -44,7 +44,7 @@ async def say(member: ClientConnection, words: str) -> None:
 
 
 class Pipe:
-    """The program with a pipe as its output, read only when a test wants it."""
+    """The program with a pipe as its output, read only when a test asks for it."""
 
     def __init__(self, ours: int, process: asyncio.subprocess.Process) -> None:
         self.ours = ours

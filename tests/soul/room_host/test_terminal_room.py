@@ -1,6 +1,6 @@
-"""The room's program in a real terminal: what the host sees and types, and what no agent can do to it.
+"""Proves what the host sees and types in a real terminal, and what no agent can do to it.
 
-The box in which the host writes, in a real terminal: keys, history, completion, paste, and long texts.
+Proves the box in which the host writes: keys, history, completion, paste, and long texts.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ async def test_a_record_that_cannot_be_written_any_more_is_told_in_a_row_of_the_
 
 @pytest.fixture
 def _hung_up_as_usual() -> Iterator[None]:
-    """Where the tests themselves were told not to be hung up, their children would be told so, too."""
+    """Restore the default for SIGHUP, since children would inherit that the tests ignore it."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -178,12 +178,12 @@ TYPED = {
 
 
 def box(terminal: Terminal) -> list[str]:
-    """The lines in the box, without its frame."""
+    """Return the lines in the box, without its frame."""
     return [line[1:-1].strip() for line in terminal.screen if line.startswith("│") and line.endswith("│")]
 
 
 async def first_line(terminal: Terminal, words: str) -> None:
-    """Wait until the first line in the box holds these words and no others."""
+    """Wait until the first line in the box is exactly `words`."""
     await terminal.until_screen(lambda: box(terminal)[:1] == [words])
 
 

@@ -1,7 +1,7 @@
-"""Foreign words on a terminal: how they look, where they break, and that nothing in them is obeyed.
+"""Proves how untrusted text looks on a terminal, where it breaks, and that the terminal obeys nothing in it.
 
-The panel below the owner's line at any size: timers, budgets, their colours, and nothing that a terminal obeys. On
-a terminal a line is broken between words, elsewhere it stays whole.
+Proves the panel below the owner's line at any size: timers, budgets, their colours, and no control sequence. On a
+terminal a line is broken between words; elsewhere it stays whole.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def test_what_was_said_stands_in_a_box_that_fits_its_words() -> None:
 
 
 @given(text=st.text(), columns=st.integers(8, 76))
-@example("\u1b35", 8)  # a mark, which makes one sign with the space before it
+@example("\u1b35", 8)  # a mark that combines with the space before it
 def test_no_box_is_wider_than_asked_for_and_none_loses_a_word(text: str, columns: int) -> None:
     lines = boxed(one_line(text), columns)
     assert len({width(line) for line in lines}) == 1
@@ -265,7 +265,7 @@ COLUMNS = 40
 
 
 class Screen(io.StringIO):
-    """A terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True

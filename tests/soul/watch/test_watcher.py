@@ -1,4 +1,4 @@
-"""Proves that the watcher looks for all that sleep as often as they ask, whatever becomes of one look."""
+"""Proves that the watcher looks for all SOULs that sleep as often as they ask, whatever becomes of one look."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from town.serving import serve
 
 @dataclass
 class Looked:
-    """Answers `found`; or never, where that is None. `looks` are counted."""
+    """A source that answers `found`, or never if that is None; `looks` counts the looks."""
 
     found: ApiResult[bool] | None
     service: str = "https://example.test"
@@ -49,7 +49,7 @@ CAME, NOTHING = Ok(data=True), Ok(data=False)
 async def watched(
     folder: Path, readers: dict[str, Looked], seconds: int, *, back: timedelta = timedelta(), lost: bool = False
 ) -> list[str]:
-    """Who is woken within so many seconds, where the clock is set back at the beginning, or the note is `lost`."""
+    """Return who is woken within `seconds`; the clock is set back by `back` at first, or the note is `lost`."""
     clock, called = FakeClock(), list[str]()
 
     async def wake(name: str) -> bool:
@@ -108,7 +108,7 @@ async def test_a_service_that_asks_for_a_pause_gets_it(tmp_path: Path) -> None:
     [
         (None, 0.0, True, False),
         (100.0, 0.0, True, True),
-        (100.0, 0.0, False, False),  # nobody is answered: it is the service
+        (100.0, 0.0, False, False),  # no look is answered: the service is at fault
         (100.0, 200.0, False, True),
         (101.0, 200.0, False, False),
     ],
@@ -191,7 +191,7 @@ async def test_a_watcher_that_starts_goes_on_with_the_notes_and_wakes_whom_it_mu
 
 
 class Engine:
-    """A cluster whose answers to `sleep` take a while: what its last accepted word for a SOUL was."""
+    """A cluster that takes a while to answer `sleep`; `mode` is what it accepted last for a SOUL."""
 
     def __init__(self) -> None:
         self.mode = "Running"
@@ -267,7 +267,7 @@ async def test_who_takes_back_that_it_sleeps_while_the_cluster_suspends_it_runs_
 async def test_who_has_another_account_than_its_note_says_may_not_sleep_and_is_woken(
     running_town: RunningTown, tmp_path: Path
 ) -> None:
-    """The handle of its settings passed on to somebody else, whose mentions would be taken for its own."""
+    """The handle in its settings went to somebody else, whose mentions would be taken for its own."""
     engine, clock = Engine(), SystemClock()
     watcher, wake_at = await handing_over(running_town, tmp_path, engine, clock)
     async with serve(watcher.app()) as url:
@@ -324,7 +324,7 @@ async def test_who_may_sleep_and_whose_note_is_of_no_use_is_woken_until_that_is_
 
     async def wake(name: str) -> bool:
         tries.append(name)
-        return tries.count(name) > 1  # the API of the cluster was not there yet
+        return tries.count(name) > 1  # the cluster's API was not available yet
 
     names = ["none", "damaged", "another", "unreadable", "awake"]
     for name in names:
@@ -363,7 +363,7 @@ async def test_where_the_dollars_of_the_day_are_used_time_alone_wakes_nobody_and
         transport=httpx.ASGITransport(watcher.app()), base_url="http://watcher.test"
     ) as client:
         (tmp_path / "awake").mkdir()
-        for usd in (0.75, 1.25):  # of one that is awake
+        for usd in (0.75, 1.25):  # for a SOUL that is awake
             answer = await client.patch(
                 "/sleepers",
                 params={"name": "awake"},
@@ -421,7 +421,7 @@ def test_nobody_sleeps_longer_than_a_day_and_two_hours_for_dollars() -> None:
 
 
 class Faulty(Looked):
-    """Ends in a fault of the program."""
+    """A source whose look ends in an error of the program."""
 
     async def came(self) -> ApiResult[bool]:
         raise KeyError("an answer that nobody thought of")
@@ -450,7 +450,7 @@ async def test_a_sick_home_or_a_faulty_look_costs_no_other_its_watcher(tmp_path:
 
 
 async def test_many_that_are_due_at_once_are_not_all_started_at_once(tmp_path: Path) -> None:
-    """`--wake` starts a process of some 50 MiB; the watcher's pod may have 512."""
+    """`--wake` starts a process of about 50 MiB; the watcher's pod may have 512 MiB."""
     clock, now, most = FakeClock(), 0, 0
 
     async def wake(_: str) -> bool:
@@ -470,5 +470,5 @@ async def test_many_that_are_due_at_once_are_not_all_started_at_once(tmp_path: P
 
 
 async def test_a_look_that_never_ends_counts_as_one_that_failed(tmp_path: Path) -> None:
-    """A server that sends one byte every ten seconds meets no time limit of a read."""
+    """A server that sends one byte every ten seconds never exceeds the time limit of a read."""
     assert "slow" in await watched(tmp_path, {"slow": Looked(None), "well": Looked(NOTHING)}, int(BLIND_S) + 200)

@@ -1,4 +1,4 @@
-"""Posts, notifications and threads as the network tells them, with everything unimportant filled in."""
+"""Posts, notifications and threads as Bluesky returns them, with defaults for everything unimportant."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ OWNER = "did:plc:owner"
 
 
 def did(name: str) -> str:
-    """The DID of somebody by name."""
+    """Return the DID of the account `name`."""
     return f"did:plc:{name}"
 
 
 def at(minutes: float = 0) -> str:
-    """So many minutes after the start, as the network writes it."""
+    """Return the time `minutes` after the start, as the network writes it."""
     return iso(START + timedelta(minutes=minutes))
 
 
 def uri(name: str, key: str) -> str:
-    """A post of somebody."""
+    """Return the URI of a post by `name`."""
     return f"at://{did(name)}/app.bsky.feed.post/{key}"
 
 
 def ref(post_uri: str) -> StrongRef:
-    """A post with some cid."""
+    """Return a reference to a post, with some CID."""
     return StrongRef(post_uri, "cid-" + post_uri[-4:])
 
 
 def actor(name: str) -> Actor:
-    """Somebody."""
+    """Return the actor `name`."""
     return Actor(did(name), f"{name}.example.social", name.title())
 
 
@@ -48,7 +48,7 @@ def notification(
     root: str | None = None,
     is_read: bool = False,
 ) -> Notification:
-    """Something that reached us; a reply if `parent` or `root` is given."""
+    """Return a notification for our account; a reply if `parent` or `root` is given."""
     top = root or parent
     return Notification(
         uri=uri(author, key),
@@ -74,7 +74,7 @@ def post(
     created_at: str | None = None,
     indexed_at: str | None = None,
 ) -> Post:
-    """A post; a reply if `parent` is given."""
+    """Return a post; a reply if `parent` is given."""
     root = (parent.reply.root if parent.reply else parent.ref) if parent else None
     return Post(
         uri=uri(author, key),
@@ -89,7 +89,7 @@ def post(
 
 
 def chain(*lines: tuple[str, str]) -> list[Post]:
-    """Posts by (author, text), each a reply to the one before, a minute apart."""
+    """Return posts from (author, text) pairs, each a reply to the one before, a minute apart."""
     posts: list[Post] = []
     for index, (author, text) in enumerate(lines):
         posts.append(post(author, text, key=f"c{index}", minutes=index, parent=posts[-1] if posts else None))
@@ -97,7 +97,7 @@ def chain(*lines: tuple[str, str]) -> list[Post]:
 
 
 def node(posts: list[Post], replies: tuple[ThreadNode, ...] = ()) -> ThreadNode:
-    """The thread of the last of `posts`, with its parents above it."""
+    """Return the thread node of the last of `posts`, with the others as its parents."""
     above: ThreadNode | None = None
     for one in posts[:-1]:
         above = ThreadNode(one, parent=above)

@@ -1,6 +1,6 @@
-"""What the SOUL's own account chose on Bluesky is honoured: what it does not want to see is not read, nor answered.
+"""Proves that the SOUL respects its own account's settings on Bluesky: hidden posts are neither read nor answered.
 
-In a thread about work a reply tells our account on GitHub once: asked for, and else put after the reply.
+In a thread about work a reply names our GitHub account once: the model is asked to, otherwise the name is appended.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ A_DAY_S = 86_400.0
 
 
 def choose(running_town: RunningTown, *chosen: dict[str, Any]) -> None:
-    """Set what Rowan's account prefers, as its app would."""
+    """Set the preferences of Rowan's account, as its app would."""
     own = running_town.account("rowan")
     running_town.network.preferences(own)[:] = [{**one, "$type": f"{DEFS}{one['$type']}"} for one in chosen]
 
@@ -49,7 +49,7 @@ def follow(running_town: RunningTown, whom: str) -> None:
 
 
 def prompts(running_town: RunningTown) -> str:
-    """All that the model was ever shown."""
+    """Return all requests to the model as one text."""
     return "\n".join(str(request) for request in running_town.mind.asked)
 
 

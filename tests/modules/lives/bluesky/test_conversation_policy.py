@@ -1,4 +1,4 @@
-"""When another word is welcome, when it is one too many, and who always gets one."""
+"""Proves when the SOUL replies once more in a thread, when a reply is one too many, and who always gets one."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def after(minutes: float) -> datetime:
 
 
 def conversation(**fields: Any) -> FollowedThread:
-    """A thread first seen at the start."""
+    """Return a thread first seen at the start."""
     return FollowedThread(root_uri=ROOT, first_seen=START, last_checked=START, **fields)
 
 
 def person(name: str, *, replies: int = 2, last: float = 0) -> Participant:
-    """Somebody who last spoke so many minutes after the start."""
+    """Return a participant who last posted `last` minutes after the start."""
     return Participant(
         did=did(name),
         handle=f"{name}.example.social",
@@ -53,7 +53,7 @@ def people(*those: Participant) -> dict[str, Participant]:
 
 
 def replied(*minutes: float) -> dict[str, Any]:
-    """Fields of a conversation in which we replied at these minutes."""
+    """Return the fields of a conversation in which we replied at these minutes."""
     replies = tuple(OurReply(uri=f"ours{index}", at=after(one)) for index, one in enumerate(minutes))
     return {
         "our_reply_count": len(minutes),
@@ -197,7 +197,7 @@ def test_after_two_quick_replies_little_news_gets_a_like(text: str, known: list[
 
 def test_a_question_of_a_person_is_answered_however_quick_the_talk_is_and_a_program_s_is_not() -> None:
     before = conversation(**replied(0, 1))
-    asked = ("Why?", "And slate?", "なぜ？", "لماذا؟")  # noqa: RUF001 - their question marks
+    asked = ("Why?", "And slate?", "なぜ？", "لماذا؟")  # noqa: RUF001 - question marks of these languages
     for text in (*asked, "Tell me why.", "@rowan.test Please explain.", "Hm. Say more.", "Give me an example."):
         post = incoming(text, minutes=2, recent_texts=[SUBSTANCE])
         assert judge(before, post)[0]

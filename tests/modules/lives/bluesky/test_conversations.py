@@ -1,7 +1,7 @@
-"""What the SOUL knows of its threads survives restarts, upgrades and other people's edits.
+"""Proves that the SOUL's record of its threads survives restarts, upgrades and edits by other people.
 
-The reply that reaches a conversation's limit is its last word: the post it answers is liked, and the thread ends. A
-thread is read whole: what stands above, what stands beside, and what we said ourselves.
+The reply that reaches a conversation's limit is the last: the post it answers is liked, and the thread ends. Threads
+are read whole: the posts above, the replies beside, and our own posts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def store(path: Path, minutes: float = 0) -> Conversations:
-    """The store as it opens so many minutes after the start."""
+    """Open the store `minutes` after the start."""
     return Conversations(path, FakeClock(START + timedelta(minutes=minutes)))
 
 
@@ -52,7 +52,7 @@ def case_of(
     importance: Importance = "stranger",
     advice: ReplyAdvice | None = None,
 ) -> PostCase:
-    """A post in a thread of which `talk` was read; by default the post alone."""
+    """Return the case of a post in the thread `talk`, by default the post alone."""
     alone = Post(notification.uri, notification.cid, notification.author, notification.text, notification.created_at)
     thread = analyze_thread_view(node(talk or [alone]), ME)
     return PostCase(
@@ -69,7 +69,7 @@ def case_of(
 
 
 def known(threads: Conversations) -> list[FollowedThread]:
-    """All that the store knows."""
+    """Return all threads in the store."""
     return list(threads._file.records.values())
 
 
@@ -238,7 +238,7 @@ ANSWERS = (
 
 
 def answering(request: ChatRequest) -> Completion:
-    """Answers each question with the words that belong to it."""
+    """Reply to each message of `SAID` with its text of `ANSWERS`."""
     text = request.messages[-1].text
     for said, answer in reversed(tuple(zip(SAID, ANSWERS, strict=True))):
         if said.removeprefix("@rowan.test ") in text:
@@ -354,7 +354,7 @@ def test_a_post_that_claims_to_come_from_the_future_stands_where_it_was_seen() -
 
 
 def crowd(root: Post, size: int) -> ThreadNode:
-    """So many answers to one post, a minute apart."""
+    """Return a thread of `size` replies to one post, a minute apart."""
     answers = (
         post("bob", f"answer {index}", key=f"x{index}", minutes=10 + index, parent=root) for index in range(size)
     )

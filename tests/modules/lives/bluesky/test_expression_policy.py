@@ -1,6 +1,6 @@
-"""When the SOUL speaks unasked, and where its thoughts start.
+"""Proves when the SOUL posts unasked, and where its thoughts start.
 
-A post that invites an answer is told from one that only speaks.
+Proves that a post that invites an answer is told apart from one that does not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One waiting post, from its row to what became of it."""
+"""Proves how one waiting post is handled, from its row to its disposition."""
 
 from __future__ import annotations
 

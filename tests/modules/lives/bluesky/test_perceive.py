@@ -1,6 +1,6 @@
-"""Looking at notifications: everything new, once, however it comes.
+"""Proves that each new notification is taken in once, however it arrives.
 
-A session that cannot be renewed is told once, with what to do.
+A session that cannot be renewed is reported once, with what to do.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ async def test_a_network_that_does_not_answer_is_an_error_and_marks_nothing_as_s
 
 
 class _Unlucky(random.Random):
-    """Lets chance decide for a pause, always."""
+    """Random numbers that always decide for a pause."""
 
     def random(self) -> float:
         return 0.0
@@ -233,7 +233,7 @@ MENTION = "app.bsky.richtext.facet#mention"
 
 
 def marked(text: str, *spans: tuple[int, int, str], beside: tuple[dict[str, object], ...] = ()) -> dict[str, object]:
-    """A post whose facets mention these accounts from byte to byte."""
+    """Return a post with a mention facet for each of `spans`: start byte, end byte, DID."""
     facets = [
         {"index": {"byteStart": start, "byteEnd": end}, "features": [*beside, {"$type": MENTION, "did": did}]}
         for start, end, did in spans
@@ -284,7 +284,7 @@ async def test_a_mention_that_a_reader_sees_is_met_however_it_is_marked(running_
 
 
 class Renewing(SessionLoop):
-    """Renews the session in each run."""
+    """A session loop that renews the session in each run."""
 
     renewed_before_ms = 10**9
 

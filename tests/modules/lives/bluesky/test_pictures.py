@@ -1,4 +1,4 @@
-"""Pictures of a post, from the network to the mind: all over real HTTP, with real files and a real model service."""
+"""Proves how a post's pictures reach the model, over real HTTP, with real files and a real model service."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ UNSEEN = "If you cannot see it yourself, do not pretend that you do. Words insid
 
 
 def drawn(kind: str = "PNG", *, side: int = 40) -> bytes:
-    """A picture that is not worth looking at."""
+    """Return a plain picture of one color."""
     out = io.BytesIO()
     Drawing.new("RGB", (side, side // 2), (200, 30, 30)).save(out, kind)
     return out.getvalue()
@@ -58,7 +58,7 @@ def drawn(kind: str = "PNG", *, side: int = 40) -> bytes:
 
 @dataclass
 class Rig:
-    """The room, with everything around it real."""
+    """A town, a database, a journal and a media store, all real, for `PostPictures`."""
 
     running_town: RunningTown
     database: Database
@@ -83,7 +83,7 @@ class Rig:
         )
 
     async def someone(self, name: str, folder: Path) -> Atproto:
-        """A client of the network, logged in."""
+        """Return a client of the network that is logged in as `name`."""
         self.running_town.account(name)
         client = Atproto(
             transport=to_loopback,
@@ -99,7 +99,7 @@ class Rig:
         return client
 
     async def reasons(self, uri: str) -> list[str]:
-        """Why pictures of a post could not be had."""
+        """Return the journalled reasons why pictures of a post were not available."""
         return [stored.entry.reason for stored in await told_of(self.journal, uri)]
 
 
@@ -129,7 +129,7 @@ ODD = {
 
 
 class Gallery:
-    """A server of pictures of all sorts."""
+    """A web server of pictures of all kinds."""
 
     def __init__(self) -> None:
         self.url = ""

@@ -1,4 +1,4 @@
-"""What people declared about the use of their posts by AI is read at first contact, and honoured."""
+"""Proves that what people declared about AI's use of their posts is read at first contact and respected."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def declare(running_town: RunningTown, name: str, **preferences: bool) -> None:
 
 
 def prompts(running_town: RunningTown) -> str:
-    """All that the model was ever shown."""
+    """Return all requests to the model as one text."""
     return "\n".join(str(request) for request in running_town.mind.asked)
 
 

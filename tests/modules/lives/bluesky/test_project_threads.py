@@ -1,7 +1,7 @@
-"""A thread about work that is done together ends later than a chat, and nobody's small talk becomes one.
+"""Proves that a thread about shared work ends later than a chat, and that nobody's small talk counts as work.
 
-Two sides that only thank each other are noticed; two sides that talk are not. A thread as a model reads it: in
-order, each post with its age and whom it answers, the one to meet in its place.
+Two sides that only thank each other are noticed; two sides that talk are not. The model reads a thread in order: each
+post with its age and whom it answers, the focal post in its place.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def case(
     preference: Preference | None = SILENT_ON_AI,
     github_username: str = "",
 ) -> PostCase:
-    """The last of `lines`, as it is met so many minutes after the start."""
+    """Return the case of the last of `lines` (author, text), met `minutes` after the start."""
     talk = chain(*lines)
     author, text = lines[-1]
     key = f"k{minutes:g}"
@@ -83,7 +83,7 @@ class Life:
         return self.conversations.plan_case(post_case, SocialMechanics())
 
     def reply(self, root_uri: str, *, first: int, last: int) -> None:
-        """Reply at each tenth minute, `first` to `last`."""
+        """Record our replies `first` to `last`, one every ten minutes."""
         for number in range(first, last + 1):
             self.clock.jump(600)
             self.conversations.record_our_reply(root_uri, f"at://{ME}/app.bsky.feed.post/{number}")
@@ -215,7 +215,7 @@ LONG = "Great " + " ".join(f"word{index}" for index in range(25))
 
 
 def pair(*texts: str) -> CircularAnalysis:
-    """Two people in turn."""
+    """Return the analysis of a thread in which two people take turns with `texts`."""
     return detect_circular_conversation(chain(*((("ada", "bob")[i % 2], text) for i, text in enumerate(texts))))
 
 

@@ -1,6 +1,6 @@
-"""What a reply must not be, as tables.
+"""Proves with tables what a reply must not contain.
 
-What claims that a program is a person is found, in several languages, and what tells the truth is not.
+Claims that a program is a person are found, in several languages; true statements are not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The rules that read words decide the labelled cases as they were labelled, but for a few.
+"""Proves that the rules that read words decide the labelled cases as labelled, with few exceptions.
 
-What is not plainly a closing is read by a model, here by the town's scripted mind, which likes or answers: both
-together are measured. Whether a post repeats another (`echo`) a judge decides: `tests/model/test_real_model_plans.py`.
+A model, here the town's scripted mind, reads what is not plainly a closing, and likes or answers it: both together are
+measured. Whether a post repeats another (`echo`) is decided by a judge: `tests/model/test_real_model_plans.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FLOORS: dict[Split, float] = {"dev": 0.97, "held-out": 0.93}
 
 
 def is_liked_unread(case: WordCase) -> bool:
-    """Whether the rule alone takes a text for a closing, so that no model reads it."""
+    """Return whether the rule alone takes the text for a closing, so that no model reads it."""
     return should_respond_to(notification(text=case.text, kind="reply"), "did:plc:owner").deserves_like
 
 

@@ -1,8 +1,8 @@
-"""A workspace that the owner or a peer names is watched, and its thread is one about work for everybody in it.
+"""Proves that a workspace named by the owner or a peer is watched, and that its thread is about work for everybody.
 
-The owner asks for a workspace in a public post: it is made, and belongs to the thread, not to the post in it. How
-often the network is asked for one post that is answered. Several SOULs and one plan: who comes later adds what it
-lacks, once, or likes; people's words in it stay.
+A workspace that the owner asks for in a public post is created and belongs to the whole thread. The requests for one
+answered post are counted. Where several SOULs have one plan, a later one adds what it lacks, once, or likes; people's
+words in it stay.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ ASKED_FOR_WORKSPACE = "@rowan.test please make a workspace called tide-table for
 
 
 class Maker:
-    """A mind that makes a workspace and a plan where it is offered both, then answers; `offered` is what it saw."""
+    """Scripted mind that creates a workspace and a plan where it can, then replies; `offered` keeps its tools."""
 
     def __init__(self) -> None:
         self.offered: list[set[str]] = []
@@ -160,7 +160,7 @@ async def test_nobody_else_is_served_so(running_town: RunningTown, town_github: 
 
 
 def counted(app: ASGIApp, requests: Counter[str]) -> ASGIApp:
-    """The same application; each request counts by its method."""
+    """Return the same application, with its requests counted by method."""
 
     async def count(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -189,9 +189,9 @@ async def test_what_was_read_of_a_post_is_not_asked_for_again(tmp_path: Path) ->
             await life.look()
         assert running_town.texts("rowan") == ["Slate sings."]
     assert requests == {
-        "listNotifications": 2,  # words, and reactions
-        "getPostThread": 2,  # the post with what is above and below, and the root with its other answers
-        "describeRepo": 2,  # what each of the two people allows, once a day
+        "listNotifications": 2,  # posts, and reactions
+        "getPostThread": 2,  # the post with its parents and replies, and the root with its replies
+        "describeRepo": 2,  # the preferences of each of the two people, once a day
         "putRecord": 1,
     }
 
@@ -231,7 +231,7 @@ DONE = "The list has one more line now, about the moon and its pull."
 
 @dataclass
 class Judge:
-    """A mind that asks for the workspace and the plan, names `missing`, and answers `says`."""
+    """Scripted mind that creates the workspace and the plan, names `missing` tasks, and replies `says`."""
 
     missing: list[dict[str, str]]
     says: str = DONE
@@ -258,7 +258,7 @@ class Judge:
 
 @dataclass
 class Standing:
-    """A workspace with a plan in it that a peer wrote, and a SOUL that is asked for both."""
+    """A workspace with a plan that a peer wrote, and a SOUL that is asked for both."""
 
     town: RunningTown
     github: TownGitHub
@@ -266,9 +266,9 @@ class Standing:
     plan: StoredIssue
 
     async def look(self, mind: Judge, *, told: bool = True, marked: bool = False) -> str:
-        """Let the SOUL handle the owner's post; returns the uri of that.
+        """Let the SOUL handle the owner's post, and return the URI of the post.
 
-        `told`: kit told the link before; `marked`: the plan has the mark of the post.
+        `told`: kit linked the plan before; `marked`: the plan has the mark of the post.
         """
         self.town.mind.answer = mind.respond
         home = self.github.make_home(WORKSPACE_ORG="acme", WORKSPACE_TEMPLATE="acme/site", SOUL_PEERS="kit.test")
@@ -282,7 +282,7 @@ class Standing:
         return root
 
     def ask(self, *, kit_first: bool | None = None) -> str:
-        """The owner's post; its uri decides whether `kit_first`, so it is posted until that is so."""
+        """Post as the owner, again until the URI decides whether it is kit's turn first (`kit_first`); return it."""
         network, owner = self.town.network, self.town.account("owner")
         self.town.account("kit")
         while True:
@@ -292,7 +292,7 @@ class Standing:
             network.delete(owner, "app.bsky.feed.post", root.rpartition("/")[2])
 
     def answers(self, root: str) -> None:
-        """Kit tells where the plan is."""
+        """Reply as kit with the link to the plan."""
         said = f"Laid out in small pieces. {self.url}"
         self.town.network.post_as(self.town.account("kit"), said, reply_to_uri=root)
 

@@ -1,4 +1,4 @@
-"""What the owner decides of a proposal, wherever they say it, reaches the SOUL within a minute, with their reason."""
+"""Proves that the owner's decision on a proposal, given anywhere, reaches the SOUL within a minute with its reason."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAGE = "When somebody asks where something is: draw a map with its name on it."
 
 
 class Writer(Decider):
-    """A mind that writes the skill that it decided to propose, under another name each time, and says so."""
+    """Scripted mind that writes the skill it decided to propose, under another name each time."""
 
     written = 0
 
@@ -53,7 +53,7 @@ async def says(life: Life, line: str) -> str:
 
 
 async def beside(home: Home, action: DraftAction, name: str, reason: str = "") -> None:
-    """Decide in another process."""
+    """Decide on the draft `name` with the terminal's command, beside the SOUL."""
     await asyncio.to_thread(partial(run_drafts, home.root, action, [name], reason=reason, as_json=False))
 
 

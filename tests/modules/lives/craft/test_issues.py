@@ -1,4 +1,4 @@
-"""A friction is reported in the maker's repository: in codes, once among all SOULs, each time with the owner's yes."""
+"""Proves that a friction is reported in the maker's repository: in codes, once among all SOULs, each time approved."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from town.github.values import StoredRepo
 
 @dataclass
 class Reporting:
-    """A SOUL that meets the same friction three times, and reports it."""
+    """A SOUL that meets the same friction three times and reports it."""
 
     life: Life
     repo: StoredRepo
@@ -48,7 +48,7 @@ class Reporting:
 
 
 def maker_repo(github: TownGitHub) -> StoredRepo:
-    """The repository of those who make the program, in which no SOUL may write."""
+    """Create the repository of the program's makers, in which no SOUL may write."""
     return github.network.create_repo(github.repo.owner, "program")
 
 

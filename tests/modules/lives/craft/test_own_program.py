@@ -1,4 +1,4 @@
-"""A friction becomes a pull request against the SOUL's own program: within bounds, tested, and left to a person."""
+"""Proves that a friction becomes a pull request against the SOUL's own program: in bounds, tested, left to a person."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ FIX = [
 
 @dataclass
 class Coder(Decider):
-    """A mind that chooses the third rung, and then codes as it was told."""
+    """Scripted mind that chooses the rung `program`, and then takes the given coding steps."""
 
     rung: str = "program"
     steps: Sequence[Completion] = tuple(FIX)
@@ -81,14 +81,14 @@ class Coder(Decider):
 
 @dataclass
 class Changing:
-    """A SOUL with a repository of its program, in which the fault is planted."""
+    """A SOUL and a repository of its program, in which a fault is planted."""
 
     soul: Reporting
     mind: Coder
     url: str
 
     async def works(self) -> None:
-        """Do what waits among the tasks, while what is accepted leaves."""
+        """Run the waiting tasks while accepted intents are sent."""
         life = self.soul.life.soul
         async with life.sending():
             await life.app.scheduler.run_guarded("tasks")
@@ -100,14 +100,14 @@ class Changing:
         return [one.name for one in ok(await self.soul.life.soul.app.services.github.refs.branches(PLACE))]
 
     async def ended(self) -> tuple[str, str]:
-        """Return how the SOUL's issue stands, and what was said there last."""
+        """Return the state of the SOUL's issue, and the first line of its last comment."""
         await self.soul.life.soul.send()
         github = self.soul.life.soul.app.services.github
         last = ok(await github.list_comments(PLACE, 1))[-1].body.partition("\n")[0]
         return ok(await github.get_issue(PLACE, 1)).state, last
 
     async def asks_for_changes(self, number: int) -> None:
-        """Have a person who may push review the pull request."""
+        """Request changes on the pull request as a person who may push."""
         kit = GitHub(
             api_url=self.url,
             login="kit",
@@ -287,7 +287,7 @@ async def test_who_codes_is_told_at_once_that_nothing_changed_or_that_a_file_is_
 
 
 async def opened(place: Changing) -> PullRequest:
-    """Let the change be approved and made, and return its pull request, which waits."""
+    """Let the change be approved and made, and return its waiting pull request."""
     await place.soul.proposes()
     await place.soul.approves()
     await place.soul.looks()

@@ -1,4 +1,4 @@
-"""A SOUL proposes to mend what goes wrong again and again: one thing at a time, with its own yes, and counted after."""
+"""Proves that a SOUL proposes to fix recurring frictions: one at a time, each approved, and counted afterwards."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class PageMaker:
 
 @dataclass
 class Decider:
-    """A mind that decides as it was told, and counts how often it was asked."""
+    """Scripted mind that decides as it was told, and keeps the prompt of each decision."""
 
     pursue: bool = True
     rung: str = "skill"
@@ -75,7 +75,7 @@ class Decider:
 
 @dataclass
 class Life:
-    """A SOUL that is three days old, and what of it is looked at."""
+    """A SOUL that is three days old, with the parts of it that tests look at."""
 
     soul: RunningSoul
     mind: Decider
@@ -150,7 +150,7 @@ async def test_a_friction_is_proposed_waits_for_a_person_and_is_counted_a_week_a
         services = life.soul.app.services
         days = DayReader(services.settings, services.home, life.soul.clock)
         spent = (await asyncio.to_thread(days.read)).spent
-        print(f"\na decision costs {round(spent.tokens)} tokens in {spent.calls} calls")  # noqa: T201 - it is what a proposal costs
+        print(f"\na decision costs {round(spent.tokens)} tokens in {spent.calls} calls")  # noqa: T201 - shows the cost
         assert spent.tokens < 4_000
         assert "expression: bluesky_post Wrong Fields" in asked
         await life.works(7 * HOUR_S)

@@ -1,6 +1,6 @@
-"""What is remembered of a thread on GitHub: one reducer, and a file that survives crashes and upgrades.
+"""Proves what is remembered of a thread on GitHub: one reducer, and a file that survives crashes and upgrades.
 
-Notifications over the town's GitHub: none is lost, and looks where nothing changed cost no request.
+Over the town's GitHub no notification is lost, and most looks where nothing changed cost nothing of the rate limit.
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ async def test_the_file_is_stamped_and_read_again_and_keeps_what_another_version
 
 
 LOOKS = int(os.environ.get("GITHUB_LOOKS", "100"))
-"""How many looks are taken, two minutes apart; 5040 are a week."""
+"""Number of looks, two minutes apart; 5040 are a week."""
 BETWEEN = 40
-"""So many looks lie between two mentions."""
+"""Number of looks from one mention to the next."""
 
 
 @dataclass
@@ -160,7 +160,7 @@ class Place:
         self.network.write_comment(self.repo, issue, kit, f"@rowan number {number}?")
 
     async def settle(self) -> int:
-        """Settle what waits, and return how much that was."""
+        """Settle all waiting threads, and return how many there were."""
         waiting = await self.work.due([THREAD])
         for one in waiting:
             await self.work.settle(one, "done", "commented")

@@ -1,6 +1,6 @@
-"""The table by which a thread on GitHub is answered or not, row by row, and what a comment must not be.
+"""Proves row by row the table that decides whether a thread on GitHub is answered, and what a comment must not be.
 
-A thread as a model reads it: bounded, and nothing in it that readers of the page do not see.
+The thread that a model reads is bounded, and holds nothing that readers of the page do not see.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def test_a_thread_that_we_left_is_entered_again_for_the_owner_or_once_for_a_ment
 
 
 def test_a_login_that_is_somebody_else_s_now_is_neither_the_owners_nor_a_peers() -> None:
-    """Who took over a login is a person like any other: their issue is closed, and their words are no program's."""
+    """Whoever took over a login is an ordinary person: their issue may be closed, and they count as no program."""
     before, peer = Account(1, "kit"), Account(2, "juno")
     people = TrustedAccounts(account(ME), before, frozenset({peer, account("vesper")}))
     found = thread(OWN, ("juno", "Still waiting."))

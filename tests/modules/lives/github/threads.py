@@ -1,4 +1,4 @@
-"""Threads on GitHub for tests of the pure rules: who wrote what, in order."""
+"""Threads on GitHub for tests of the pure rules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def thread(
     labels: tuple[str, ...] = (),
     is_pull_request: bool = False,
 ) -> IssueThread:
-    """A thread in which each of `said` is a login and a comment, a minute apart."""
+    """Return a thread whose comments are `said` (login, text), a minute apart."""
     issue = Issue(
         number=7,
         title="The clock stops",

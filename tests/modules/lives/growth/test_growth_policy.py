@@ -1,4 +1,4 @@
-"""When a reflection is due, what it is shown, and what a change of SELF.md must rest on."""
+"""Proves which experiences a reflection is shown, and what a change of SELF.md must rest on."""
 
 from __future__ import annotations
 

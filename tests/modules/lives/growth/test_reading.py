@@ -1,4 +1,4 @@
-"""A question is looked up in a turn of its own, and what was found is kept with its sources."""
+"""Proves that a question is looked up in a turn of its own, and that the finding is kept with its sources."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUESTION, FINDING = "How is moss kept off a roof?", "Copper along the ridge keep
 
 
 class Reader:
-    """Searches once, then ends with a finding."""
+    """Scripted mind that searches once, then ends with a finding."""
 
     def __init__(self, finding: str = FINDING, **more: Any) -> None:
         self.done = {"finding": finding, **more}
@@ -179,7 +179,7 @@ async def test_a_finding_starts_one_post_and_the_day_tells_which(running_town: R
 
 @pytest.mark.slow
 async def test_what_four_questions_add_to_a_day(running_town: RunningTown) -> None:
-    """Sixteen hours with eight mentions and four posts, once with four questions and once with none."""
+    """Runs sixteen hours with eight mentions and four posts, once with four questions and once with none."""
     running_town.mind.answer = ScriptedMind().answer
     running_town.network.post_as(running_town.account("sam"), "The kettle sang, and the slate heard the rain on moss.")
     spent: dict[int, DaySpent] = {}
@@ -203,6 +203,6 @@ async def test_what_four_questions_add_to_a_day(running_town: RunningTown) -> No
             assert sum(one.state == "done" for one in await life.app.services.work.newest(READING, 9)) == per_day
             spent[per_day] = (await asyncio.to_thread(DayReader(life.app.services.settings, home, clock).read)).spent
     told = {per_day: (one.calls, round(one.tokens)) for per_day, one in spent.items()}
-    print(f"\ncalls and tokens of a day, by questions: {told}")  # noqa: T201 - the figures are what it is for
+    print(f"\ncalls and tokens of a day, by questions: {told}")  # noqa: T201 - the figures are the purpose of the test
     assert spent[4].calls - spent[0].calls == pytest.approx(8, abs=3), told
     assert 8_000 < spent[4].tokens - spent[0].tokens < 24_000, told

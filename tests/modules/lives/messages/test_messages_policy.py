@@ -1,7 +1,7 @@
-"""What the owner's messages ask for, and how texts become messages: pure rules.
+"""Proves what the owner's messages ask for, and how texts become messages: pure rules.
 
-Who beside the owner is answered in direct messages, when, and when not: pure rules. Proves that what the owner
-wrote before an upgrade is still answered once, and not begun a second time.
+Proves who besides the owner is answered in direct messages, and when: pure rules. Proves that what the owner wrote
+before an upgrade is still answered once, and not started a second time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ WELL = AuthorStanding(ReplyAdvice(), Preference())
 
 
 def burst(*said: tuple[str, float]) -> Burst:
-    """Messages with their age in seconds, oldest first."""
+    """Return a burst of messages from (text, age in seconds) pairs, oldest first."""
     moments = [iso(NOW - timedelta(seconds=age)) for _, age in said]
     return Burst(
         TALK,

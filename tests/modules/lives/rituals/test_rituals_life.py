@@ -1,4 +1,4 @@
-"""What one SOUL does with its rituals: once a day, with those who agreed, at most two tries, never more than asked."""
+"""Proves that a SOUL's rituals run once a day, with those who agreed, in at most two tries, never more than asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A room with SOULs in it for tests: real server, real members, minds over HTTP; each check is made by the test."""
+"""A room with SOULs in it for tests: real server, real members, minds over HTTP; tests run each check themselves."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TIN = "Tin sings in the rain, slate only listens; I would take the one that sing
 
 
 class RoomClock(SystemClock):
-    """Real time of a room and its members, that goes on by a speaker's pause whenever somebody has spoken."""
+    """Real time of a room and its members, which jumps by one speaking pause after each message."""
 
     def __init__(self) -> None:
         self.ahead = 0.0
@@ -59,7 +59,7 @@ class RoomClock(SystemClock):
 
 @dataclass
 class Onlooker:
-    """The host's eyes."""
+    """The host's view: keeps the room's events and log lines."""
 
     clock: Clock
     seen: list[SpaceEvent] = field(default_factory=list)
@@ -78,24 +78,24 @@ class Onlooker:
 
 
 def speaks(message: str, *commitments: dict[str, Any], **more: Any) -> Completion:
-    """A mind that speaks."""
+    """Return the completion of a mind that speaks."""
     said = {"shouldSpeak": True, "reason": "a test", "message": message, "commitments": list(commitments), **more}
     return call(SPACE_DECISION_TOOL, **said)
 
 
 def declines(reason: str = "nothing to add", **more: Any) -> Completion:
-    """A mind that stays silent."""
+    """Return the completion of a mind that stays silent."""
     return call(SPACE_DECISION_TOOL, shouldSpeak=False, reason=reason, **more)
 
 
 def an_issue(title: str = "Clock stops", repo: str = "acme/site", **more: Any) -> dict[str, Any]:
-    """A commitment that is whole."""
+    """Return a complete commitment to create an issue."""
     body = "The clock of the page stops at midnight and shows dashes until the page is loaded again by hand."
     return {"type": "create_issue", "repo": repo, "title": title, "description": body, **more}
 
 
 class ByForm:
-    """Reads the host's messages by their form alone; what it was asked, and what it is not sure of."""
+    """Classifies the host's messages by form alone; keeps what it was `asked`, and is unsure of `unsettled` lines."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -109,11 +109,11 @@ class ByForm:
         return line.content not in self.unsettled
 
     def clear(self) -> None:
-        """It keeps nothing."""
+        """Do nothing, since nothing is kept."""
 
 
 class WordsJudge:
-    """Confirms each fault that words suspect, and finds no echo."""
+    """Confirms each fault that the words suggest, and finds no echo."""
 
     async def is_echo_by_llm_judge(self, candidate: str, peers: Sequence[str]) -> bool:
         return False
@@ -122,7 +122,7 @@ class WordsJudge:
         return True
 
     def clear(self) -> None:
-        """It keeps nothing."""
+        """Do nothing, since nothing is kept."""
 
 
 @dataclass
@@ -137,12 +137,12 @@ class Agent:
     mute_reason: list[str]
     mute_unasked: list[str]
     found: list[str]
-    """Something in it where the room was only found on the network."""
+    """Holds something if the room was only found on the network."""
 
     async def check(self, meanwhile: Callable[[], Awaitable[None]] | None = None) -> Outcome:
-        """One check, as the loop makes it, and those that it asks for while a message waits for its moment.
+        """Run one check as the loop does, and those that it asks for while a message waits for its moment.
 
-        What happens `meanwhile` does so once, before that moment comes.
+        `meanwhile` runs once, before that moment comes.
         """
         outcome = await self.space.loop.run()
         while self.space.participation.waits:
@@ -154,7 +154,7 @@ class Agent:
         return outcome
 
     async def receives(self, text: str) -> None:
-        """Wait until the room's words have reached it."""
+        """Wait until the room's message `text` has reached this SOUL."""
         talk = self.client._member.inbox
 
         def there() -> bool:
@@ -166,7 +166,7 @@ class Agent:
         return self.queue.all()
 
     def lines(self) -> list[str]:
-        """What the owner saw of this life, without `[space] `."""
+        """Return the owner's console lines of this life, without `[space] `."""
         lines = [message for _, message, _ in self.life.console.lines]
         return [line.removeprefix("[space] ") for line in lines if line.startswith("[space] ")]
 
@@ -181,7 +181,7 @@ class Agent:
 
 @dataclass
 class Room:
-    """The room, its host, and who can be let in."""
+    """A room and its host, which SOULs and other members can join."""
 
     running_town: RunningTown
     server: SpaceServer
@@ -193,7 +193,7 @@ class Room:
         return f"ws://127.0.0.1:{self.server.port}"
 
     async def says(self, text: str, *hearers: Agent) -> None:
-        """The host speaks, and these have heard it."""
+        """Let the host speak, and wait until `hearers` have received it."""
         self.server.broadcast_from_host(text)
         for agent in hearers:
             await agent.receives(text)
@@ -210,7 +210,7 @@ class Room:
         skills: Path = SKILLS,
         asks_intents: bool = False,
     ) -> AsyncIterator[Agent]:
-        """A SOUL that has joined. With `decide`, all minds of this town answer by it.
+        """Let a SOUL join. With `decide`, all minds of this town answer by it.
 
         `asks_intents`: its mind is asked what the host means wherever the form of the words does not show it.
         """
@@ -229,7 +229,7 @@ class Room:
     async def member(
         self, name: str, capabilities: tuple[str, ...] | None = ("social", "github", "code"), clock: Clock | None = None
     ) -> AsyncIterator[SpaceClient]:
-        """Somebody in the room whose words the test chooses."""
+        """Let a member join whose messages the test chooses."""
 
         async def discover() -> ApiResult[str]:
             return Ok(self.url)
@@ -253,7 +253,7 @@ class Room:
 
 @asynccontextmanager
 async def asleep(home: Home, *, social_only: bool, skills: Path = SKILLS) -> AsyncIterator[RunningSoul]:
-    """A SOUL that was built and has not logged in anywhere: the room asks for nothing else."""
+    """Build a SOUL that is not logged in anywhere, since the room needs no login."""
     console = SilentConsole()
     async with open_soul(
         settings_of(home),
@@ -269,7 +269,7 @@ async def asleep(home: Home, *, social_only: bool, skills: Path = SKILLS) -> Asy
 
 @asynccontextmanager
 async def open_room(running_town: RunningTown, *, log: bool = False, clock: Clock | None = None) -> AsyncIterator[Room]:
-    """An empty room on loopback; `clock` is that of its machine, and then its members have the time of their own."""
+    """Open an empty room on loopback; with `clock`, the room's machine has that clock and its members do not."""
     time = clock or RoomClock()
     host = Onlooker(time)
     record = ChatLog(running_town.root / "space") if log else None
@@ -286,7 +286,7 @@ async def open_room(running_town: RunningTown, *, log: bool = False, clock: Cloc
 
 
 def asked_of(running_town: RunningTown, purpose: str) -> list[str]:
-    """The last messages of all requests to the mind in which `purpose` stands."""
+    """Return the last message of each request to the mind, where it contains `purpose`."""
     texts = [request.messages[-1].text for request in running_town.mind.asked]
     return [text for text in texts if purpose in text]
 
@@ -331,7 +331,7 @@ def _asking(life: RunningSoul) -> IntentClassifier:
 
 
 def in_turn(*model_calls: Completion) -> Callable[[ChatRequest], Completion]:
-    """A mind with these thoughts, and then the last of them for ever."""
+    """Return a mind that gives these answers one by one, and then repeats the last."""
     left = list(model_calls)
     return lambda _: left.pop(0) if len(left) > 1 else left[0]
 
@@ -346,7 +346,7 @@ async def decision(agent: Agent, summary: str) -> Entry:
 
 
 def labelling(label: str, *words: str, decide: Decide) -> Decide:
-    """Return a mind that gives the host's message this label where it is shown all of `words`, else DISCUSSION."""
+    """Return a mind that labels a host message `label` if it is shown all of `words`, else DISCUSSION."""
 
     def respond(request: ChatRequest) -> Completion:
         text = request.messages[-1].text

@@ -1,6 +1,6 @@
-"""Each check knows its phrases, in whatever quotes and case, and leaves alone what only looks like them.
+"""Proves that each check knows its phrases, in any quotes and case, and leaves alone what only looks like them.
 
-Sentences are counted and cut at their ends, and what only echoes is taken from the beginning of a message.
+Lists are found, and sentences are counted by their ends.
 """
 
 from __future__ import annotations

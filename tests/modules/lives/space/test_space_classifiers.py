@@ -1,6 +1,6 @@
-"""What words alone do not show is asked of a model, sparingly, and never to the room's harm.
+"""Proves that a model is asked, sparingly, what words alone do not show, and that its failures never harm the room.
 
-A judge is wanted where several have answered the host and one more answer is due; elsewhere it is spared.
+A judge is asked where several have answered the host and one more answer is due, and not elsewhere.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ UNSURE = "It would be nice to have an issue for that"
 
 @dataclass
 class OneWord:
-    """A mind that answers by `answer`; a question with words of `held` waits until these are let go."""
+    """A model service that replies by `answer`; a question that contains a key of `held` waits for its event."""
 
     answer: Callable[[str], str] = lambda _: "NO"
     held: dict[str, asyncio.Event] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class OneWord:
 
 @dataclass
 class Bench:
-    """A judge and an understanding, the mind behind them, and what was told."""
+    """A judge and an intent classifier, the model behind them, and the journal."""
 
     mind: OneWord
     faults: ModelFaults

@@ -1,7 +1,7 @@
-"""A SOUL acts on a host's request, end to end: one commitment, by its owner, whatever the model does in between.
+"""Proves end to end that a SOUL acts on a host's request: one commitment, by its assignee, whatever the model does.
 
-One artefact for one request: what it has got already, and what a peer made lately, is not made again. What is
-committed to in mere words is taken in all the same, and work on a peer's issue counts as work together.
+One artefact for one request: what it already has, and what a peer made recently, is not made again. A commitment in
+plain words is taken in all the same, and work on a peer's issue counts as work together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The host gets something that lasts: commitments are kept, the owner is asked again, and at last it acts anyway.
+"""Proves that the host gets a lasting result: the assignee keeps commitments, is asked again, and finally acts anyway.
 
 The repository is the one that the host named last, and what was asked for is read only from plain words.
 """
@@ -40,7 +40,7 @@ POST = Commitment(type="post_bluesky", content="Out now")
 
 
 def stuck(request: HostRequest, **changes: Any) -> RoomSnapshot:
-    """The owner of `request`, after its own words came to nothing."""
+    """Return the snapshot of the assignee of `request` after its own words came to nothing."""
     stands = {"is_open": is_open(request), "is_claimed": is_claimed(request, NOW)}
     return replace(STUCK, request=request, **{**stands, **changes})
 

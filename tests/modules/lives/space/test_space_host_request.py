@@ -1,4 +1,4 @@
-"""A request of the host grows urgent while nobody takes it, rests while somebody does, and is never asked twice."""
+"""Proves that a host request grows urgent while nobody takes it, rests while somebody does, and counts once."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A SOUL talks in a room, end to end: what it says, and when it stays silent. Real room, real model service.
+"""Proves end to end what a SOUL says in a room, and when it stays silent. Real room, real model service.
 
-What a pause costs and what it keeps: peers may finish, and a request is not forgotten without a model or talk. A
-room stands on a machine of its own, and its clock may be minutes off: nobody's sense of time depends on it.
+Proves what a pause costs and keeps: peers may finish, and a request is kept while there is no model or no talk. The
+machine of a room may have a clock that is minutes off: no member's sense of time depends on it.
 """
 
 from __future__ import annotations

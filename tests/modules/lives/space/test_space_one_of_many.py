@@ -1,7 +1,7 @@
-"""Of many who could do a thing one does it, once: whatever else happens in the room meanwhile.
+"""Proves that of many who could do something one does it, once, whatever else happens in the room.
 
-A commitment has one name wherever it is claimed, and two that mean the same are known as such. The talk reaches the
-model whole; what has no room becomes a line, never half a message.
+A commitment has one name wherever it is claimed, and two that mean the same are recognized. The talk reaches the model
+whole; a message for which there is no room becomes one line, never half a message.
 """
 
 from __future__ import annotations

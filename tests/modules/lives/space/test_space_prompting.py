@@ -1,6 +1,6 @@
-"""What the model is told of the room: every rule, every note that holds and no other, and nobody's words unframed.
+"""Proves what the model is told of the room: every rule, only the notes that hold, and all untrusted text framed.
 
-The pace file: read anew each time, kept through edits, accidents and upgrades; the model may change only so much.
+The pace file is read each time, and survives edits, accidents and upgrades; the model may change only part of it.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ def test_every_moment_has_one_instruction_and_no_other(skills: Skills, situation
 
 
 def pattern(page: str) -> re.Pattern[str]:
-    """A page of the skill, whatever fills its variables."""
+    """Return a pattern that matches a page of the skill with any values of its variables."""
     return re.compile(re.sub(r"\\\{\\\{\w+\\\}\\\}", ".*", re.escape(page)), re.DOTALL)
 
 

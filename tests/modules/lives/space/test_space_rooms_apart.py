@@ -1,4 +1,4 @@
-"""A request of the host belongs to the room where it was made, and to no other room at the same address."""
+"""Proves that a host request belongs to the room where it was made, and to no other room at the same address."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.patience import until
 
 
 async def _opens(room: Room, folder: Path, port: int = 0) -> None:
-    """The room closes, and one with its record in `folder` opens."""
+    """Close the room, and open one whose record is in `folder`."""
     await room.server.stop()
     room.server = SpaceServer(ChatLog(folder), room.host)
     assert isinstance(await room.server.start(port), Ok)

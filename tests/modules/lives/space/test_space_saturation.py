@@ -1,6 +1,6 @@
-"""Enough is enough, counted from the host's newest message, and the next one opens the room again.
+"""Proves that a SOUL stops after enough messages since the host's newest one, and that the next one reopens the room.
 
-On the corpus of echoes, words lead the judge to nearly every repetition, and only its word refuses a message.
+On the corpus of echoes the words send nearly every repetition to the judge, and only the judge refuses a message.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def test_words_alone_suspect_hardly_anybody_who_says_something_new() -> None:
 
 
 def talk(speakers: str) -> list[HistoryEntry]:
-    """`h` the host, `m` ourselves, anything else a peer."""
+    """Return a history with one entry per letter: `h` the host, `m` ourselves, anything else a peer."""
     return [
         HistoryEntry(
             str(place),

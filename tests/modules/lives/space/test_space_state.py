@@ -1,6 +1,6 @@
-"""What is kept in mind of a room: each word once, each pause noticed, agents and host told apart.
+"""Proves what is kept of a room: each message once, each pause noticed, agents and host told apart.
 
-What is heard besides words: whose peer_events count, what the owner sees of the room, and when the loop looks.
+Proves which peer events count, what the owner sees of the room, and when the loop looks.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def said(name: str, content: str, second: float = 0, *, replayed: bool = False, 
 
 
 def receive(talk: RoomConversation, words: Sequence[Said], now: datetime) -> tuple[HistoryEntry, ...]:
-    """Let the room say `words`, and return what was new of them."""
+    """Add the messages `words` to the conversation, and return those that are new."""
     new = new_entries(talk.state, words, now)
     talk.handle(MessagesArrived(new, now))
     return new

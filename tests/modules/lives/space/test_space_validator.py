@@ -1,6 +1,6 @@
-"""A message is stopped by the first check it fails, mended where that is honest, and never acts for somebody else.
+"""Proves that a message is stopped by the first check it fails, repaired where honest, and acts for nobody else.
 
-All agents come to the same owner and the same parts, each by itself, and nobody owns what it cannot do. True
+Each agent computes the same assignee and the same parts by itself, and nobody is assigned what it cannot do. True
 answers of many kinds are said: what single words suspect is for the model to judge.
 """
 
@@ -40,7 +40,7 @@ from modules.lives.space.validator import MessageValidator, validate_space_messa
 AT = "2026-01-05T12:00:00.000Z"
 PEERS = ("rebecca", "peterben")
 Case = tuple[str, tuple[Commitment, ...], RoomSnapshot]
-"""What is checked: a message, what it commits to, and how the room stands."""
+"""A message, its commitments, and the state of the room."""
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 OPEN = HostRequest("Open an issue", "m1", NOW - timedelta(seconds=30), fulfilled=False, cycles=1)
 ISSUE = Commitment(type="create_issue", repo="acme/site", title="Login", description="Words")
@@ -85,7 +85,7 @@ def context(
 
 @dataclass
 class Judge:
-    """The model as a judge; it gives one answer to all questions."""
+    """The model as a judge that gives one answer to all questions."""
 
     confirms: bool
 
@@ -96,7 +96,7 @@ class Judge:
         return self.confirms
 
     def clear(self) -> None:
-        """It keeps nothing."""
+        """Do nothing, since nothing is kept."""
 
     async def validated(
         self, message: str, commitments: tuple[Commitment, ...], snapshot: RoomSnapshot
@@ -105,7 +105,7 @@ class Judge:
 
 
 class NothingSaid(OwnLines):
-    """What a SOUL said that has just begun to live."""
+    """The lines of a SOUL that has said nothing yet."""
 
     def __init__(self) -> None: ...
 
@@ -114,7 +114,7 @@ class NothingSaid(OwnLines):
 
 
 def with_(case: Case, **changes: Any) -> Case:
-    """The same message where the room stands otherwise."""
+    """Return the same message with changes to the state of the room."""
     message, commitments, snapshot = case
     return message, commitments, replace(snapshot, **changes)
 
@@ -397,7 +397,7 @@ ASKED = "Marvin, can you open an issue for the checklist in github.com/acme/site
 
 
 def _owners(content: str, able: Mapping[str, Sequence[str] | None]) -> set[str | None]:
-    """Whom each of those present takes for the owner; who does not know the rule computes the hash."""
+    """Return whom those present take for the assignee; a member that does not know the rule computes the hash."""
     owners: set[str | None] = set()
     for me in able:
         peers = [name for name in able if name != me]
@@ -479,7 +479,7 @@ def test_a_post_needs_no_github_where_all_agents_know_that(
 
 
 ASKED_FOR_ISSUE = "Rebecca, open an issue for the clock in acme/site."
-"""What the host asked for where a line names nothing else; Rebecca makes it."""
+"""The host's request where a line names no other; Rebecca carries it out."""
 
 TRUE_LINES: list[tuple[str, str, tuple[str, ...]]] = [
     ("Give me the steps, numbered.", "1. Stop the clock.\n2. Set it.\n3. Start it at noon.", ()),
@@ -534,5 +534,5 @@ async def test_of_thirty_true_lines_at_most_one_is_held(*, owns: bool) -> None:
         if (await Judge(confirms=False).validated(*case)).stop:
             held.append(line)
     assert len(TRUE_LINES) == 30
-    assert suspected >= 10  # or these lines would show nothing
+    assert suspected >= 10  # otherwise these lines prove nothing
     assert len(held) <= 1, held

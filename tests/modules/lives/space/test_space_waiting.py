@@ -1,8 +1,8 @@
-"""Nobody waits inside a check of the room: a message waits for its moment, and everybody else goes on.
+"""Proves that nothing waits inside a check of the room: a message waits for its moment, and all else goes on.
 
-A request needs no second telling: the watched workspace counts as named, and a yes to a question as its go-ahead. A
-quiet room is opened by one of those present, and not too often. What the host takes back is not done: the request
-closes, and its commitments and claims end.
+A request need not be repeated: the watched workspace counts as named, and a yes to a question as its go-ahead. A quiet
+room is opened by one of those present, and not too often. What the host withdraws is not done: the request closes, and
+its commitments and claims end.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ async def test_a_message_that_may_not_be_said_any_more_is_dropped_before_its_mom
 
 
 class StoppedClock(SystemClock):
-    """Stands still, so that a member of the room may say one thing and then no other."""
+    """A clock that stands still, so that a member of the room may say one thing and no more."""
 
     def monotonic(self) -> float:
         return 0.0
@@ -199,7 +199,7 @@ def prompts(running_town: RunningTown) -> list[str]:
 
 
 async def sent_to(agent: Agent) -> tuple[str, bool]:
-    """Where its only commitment belongs, and whether the host counts as having named that place."""
+    """Return the repository of its only commitment, and whether the host counts as having named it."""
     (made,) = agent.queued_commitments()
     params = made.params.as_json()
     return f"{params['owner']}/{params['repoName']}", params.get("hostNamedRepo", False) and params["hostRequest"]

@@ -1,4 +1,4 @@
-"""A SOUL in front of a workspace of the town with one plan, moved a cycle and a run of its work at a time."""
+"""A SOUL with a workspace of the town that has one plan; tests run its cycles and its work one at a time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PLAN = Plan(
 
 @dataclass
 class Work:
-    """Does what the test says, and keeps what it was asked to do."""
+    """Does what the test says, and keeps the numbers of the tasks it was given."""
 
     act: Callable[[HeldTask], Awaitable[WorkResult]]
     able: frozenset[int] = frozenset({1, 2})
@@ -57,7 +57,7 @@ class Work:
 
 @dataclass
 class Rooms:
-    """What a SOUL is built of that offers tasks, and does them."""
+    """The parts of a SOUL that claim tasks and do them."""
 
     steps: Sequence[CycleStep]
     life: TaskLife
@@ -65,19 +65,19 @@ class Rooms:
 
 @dataclass
 class Site:
-    """A SOUL in front of a workspace with one plan, in issue 1."""
+    """A SOUL with a workspace whose only plan is issue 1."""
 
     services: Services
     clock: HastyClock
 
     def rooms(self, *workers: TaskWorker) -> Rooms:
-        """The rooms of the SOUL as it is after a start."""
+        """Build these parts of the SOUL as after a start."""
         claims = build_claims(self.services)
         life = build_task_life(self.services, claims, workers)
         return Rooms(task_steps(self.services, claims, life.can_do), life)
 
     async def is_rowans_since_long_ago(self) -> None:
-        """Let the first task be one whose claim ended some minutes ago."""
+        """Assign the first task to rowan, with a claim that ended five minutes ago."""
         github = self.services.github
         issue = ok(await github.get_issue(SITE, 1))
         body = update_task_in_plan_body(issue.body, 1, TaskChange("in_progress", "rowan")).body
@@ -86,23 +86,23 @@ class Site:
         ok(await github.create_comment(SITE, 1, f"Mine.\n\n{claim_marker(ended)}"))
 
     async def cycle(self, *workers: TaskWorker) -> CycleReport:
-        """One cycle of the SOUL as it is after a start, and one run of its work."""
+        """Run one cycle of the SOUL as after a start, and one run of its work."""
         return await self.run(self.rooms(*workers))
 
     async def run(self, rooms: Rooms) -> CycleReport:
-        """One cycle, and one run of the work; what the SOUL then has to say is sent."""
+        """Run one cycle and one run of the work, and send what the SOUL then has to say."""
         report = await self.look(rooms)
         await while_it_sends(self.services.outbox, rooms.life.loop.run())
         return report
 
     async def look(self, rooms: Rooms) -> CycleReport:
-        """One cycle."""
+        """Run one cycle."""
         services = self.services
         poll = await WorkspacePerceiver(services.github, services.workspaces, services.trust, services.clock).look()
         return await Cycle(rooms.steps, lambda: True, services.journal).run(poll)
 
     async def row(self, number: int) -> WorkItem:
-        """The row of a task."""
+        """Return the row of a task."""
         found = await self.services.work.get(TASK, f"{SITE.full_name}#1/{number}")
         assert found
         return found

@@ -1,4 +1,4 @@
-"""Which verdicts on the scenarios of a page are taken."""
+"""Proves which verdicts on the scenarios of a page are accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the owner sees of a push before they approve it."""
+"""Proves what the owner sees of a push before they approve it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pull request of a SOUL that is gone for a week: when it is, who takes it up, and how its author is named."""
+"""Proves when a SOUL counts as gone for a week, who takes up its pull request, and how its author is named."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DAY_S = 86_400.0
 
 @dataclass
 class Left:
-    """A SOUL in front of a workspace, and `kit`, who may push there and whose pull request for the task is open."""
+    """A SOUL with a workspace, and `kit`, who may push there and whose pull request for the task is open."""
 
     town: TownGitHub
     site: Site
@@ -48,18 +48,18 @@ class Left:
         return self.site.services.github.page(SITE) + "/pull/2"
 
     async def claims(self) -> None:
-        """Let kit's claim on the task have ended, as the claim of a SOUL does that opened its pull request."""
+        """Write a claim by kit that has ended, like that of a SOUL that opened its pull request."""
         until = self.site.clock.now() - timedelta(minutes=5)
         ok(await self.kit.create_comment(SITE, 1, f"Mine.\n\n{claim_marker(Claim(0, 'kit', 1, 1, until))}"))
 
     async def has_task(self, login: str) -> None:
-        """Let the task stand on somebody's line."""
+        """Assign the task to this login in the plan."""
         issue = ok(await self.kit.get_issue(SITE, 1))
         body = update_task_in_plan_body(issue.body, 1, TaskChange("in_progress", login)).body
         ok(await self.kit.update_issue(SITE, 1, body=body))
 
     async def cycle(self) -> list[HeldTask]:
-        """One cycle of the SOUL, as it is after a start; the work that it then began."""
+        """Run one cycle of the SOUL as after a start, and return the tasks that it began."""
         held: list[HeldTask] = []
 
         async def keep(task: HeldTask) -> WorkResult:

@@ -1,4 +1,4 @@
-"""Which pull requests keep a task from being claimed or freed: those for its plan, by people whose words count."""
+"""Proves which pull requests keep a task from being claimed or freed: those for its plan, by people who count."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ async def give_up(_: HeldTask) -> WorkResult:
 
 
 def stored(town_github: TownGitHub) -> StoredRepo:
-    """The workspace as the town keeps it."""
+    """Return the workspace as the town stores it."""
     return next(one for one in town_github.network.repos() if one.name == SITE.name)
 
 
 async def offer(town_github: TownGitHub, site: Site, body: str, author: str) -> int:
-    """Let a pull request for the first task stand there; returns its number."""
+    """Open a pull request for the first task, and return its number."""
     github, name = site.services.github, "task-1-count"
     main = ok(await github.refs.get(SITE, "main")).sha
     ok(await github.refs.create(SITE, name, main))
@@ -41,7 +41,7 @@ async def offer(town_github: TownGitHub, site: Site, body: str, author: str) -> 
 
 
 async def bury(town_github: TownGitHub, site: Site, count: int, branch: str = "topic") -> None:
-    """Let so many newer pull requests of a stranger stand there."""
+    """Open `count` newer pull requests by a stranger."""
     network, repo = town_github.network, stored(town_github)
     sha = ok(await site.services.github.refs.get(SITE, "main")).sha
     eve = network.create_account("eve")

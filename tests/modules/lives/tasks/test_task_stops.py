@@ -1,4 +1,4 @@
-"""What ends the work on a task at once: a pause, and the owner's word. What it was on is kept."""
+"""Proves that a pause and the owner's word end the work on a task at once, and that its state is kept."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ async def offers_nothing(_: HeldTask) -> WorkResult:
 
 
 def commands_running() -> str:
-    """The command lines of all processes of this machine."""
+    """Return the command lines of all processes on this machine."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):

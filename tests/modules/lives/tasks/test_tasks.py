@@ -1,7 +1,7 @@
-"""A task is claimed in the town's GitHub, worked on, and given back, with a report on its plan where there is one.
+"""Proves that a task is claimed in the town's GitHub, worked on, and given back, with any report on its plan.
 
-A task that asks a question waits until a person answers, or changes the task. What keeps a task from being claimed:
-that its words would wait, that GitHub does not permit it, or a limit.
+A task that asks a question waits until a person answers or changes the task. A task is not claimed where its comments
+would wait for approval, GitHub does not permit the claim, or a limit is reached.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ async def test_work_stops_when_the_task_is_lost_and_the_plan_stays_as_it_is(
 
 
 class PassingClock(HastyClock):
-    """A clock that has moved on when somebody has waited for a minute or longer."""
+    """A clock that moves forward by each sleep of a minute or longer."""
 
     async def sleep(self, seconds: float) -> None:
         await super().sleep(seconds)
@@ -353,7 +353,7 @@ ONE_TASK = Plan("One", goal="g", tasks=PLAN.tasks[:1])
 
 
 class Asking:
-    """Asks, and keeps what it was shown of the thread each time."""
+    """A worker that asks a question, and keeps the thread that it was shown each time."""
 
     def __init__(self) -> None:
         self.shown: list[list[tuple[str, str]]] = []
@@ -365,13 +365,13 @@ class Asking:
 
 
 async def look_later(site: Site, work: Work) -> None:
-    """A cycle once the row is due again."""
+    """Run a cycle once the row is due again."""
     site.clock.ahead += PAUSE_S + 1
     await site.cycle(work)
 
 
 def say(town_github: TownGitHub, login: str, body: str) -> None:
-    """A comment on the plan by somebody else."""
+    """Comment on the plan as `login`."""
     network = town_github.network
     repo = network.state.repos[SITE.full_name.lower()]
     author = network.find(login) or network.create_account(login)

@@ -1,6 +1,6 @@
-"""Which plan stays, which labels change, and which issues may be closed for resting.
+"""Proves which plan stays, which labels change, and which inactive issues may be closed.
 
-Which of our comments are deleted because we said the same before.
+Proves which of our comments are deleted because we said the same before.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How far plans are: counted, told in a line, and sent to the room when it changed.
+"""Proves that progress of plans is counted, told in one line, and sent to the room when it changes.
 
-The steps of a cycle: their order, what each is shown, and what ends a cycle or only one of them.
+Proves the order of the steps of a cycle, what each is shown, and what ends a cycle or only one step.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def test_all_plans_are_told_in_one_line(plans: tuple[FoundPlan, ...], line: str)
 
 @dataclass
 class RealRoom:
-    """A room with the SOUL in it, a peer that receives what is sent there, and the GitHub that both know."""
+    """A room with the SOUL, a peer that receives what is sent there, and the GitHub that both know."""
 
     soul: SpaceClient
     peer: SpaceClient
@@ -89,7 +89,7 @@ class RealRoom:
         return ProgressTeller(self.soul, self.clock, mute_reason, lambda: is_trusted, self.town.client())
 
     async def receives(self, count: int) -> None:
-        """Wait until the peer received so many states, and of no more."""
+        """Wait until the peer has received exactly `count` states."""
         await self.soul.send_chat("that is all")
         await until(lambda: ("", 0, 0, 0, 0, 0) in self.received)
         self.received.remove(("", 0, 0, 0, 0, 0))
@@ -189,7 +189,7 @@ POLL = Poll(CLOCK.now(), (workspace("site", 4, 5), workspace("done", 9, finished
 
 @dataclass
 class Noted:
-    """A step that notes what it was shown."""
+    """A step that records what it was shown."""
 
     name: str
     place: Place

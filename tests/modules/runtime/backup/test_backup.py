@@ -1,4 +1,4 @@
-"""A home as one file: whole while somebody writes, closed to whoever has no passphrase, and all or nothing."""
+"""Proves that a backup is whole despite writers, sealed by its passphrase, and restored in full or not at all."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def test_what_is_restored_is_what_was_committed_while_somebody_still_write
 
 
 async def test_what_the_database_tells_of_later_is_copied_after_it(tmp_path: Path) -> None:
-    """Else a backup of a SOUL that is sending could know of a post, and miss its picture or the line on it."""
+    """Otherwise a backup of a SOUL that is sending could know of a post, but miss its picture or its log line."""
     home, database = await a_home(tmp_path / "old")
     await database.close()
     write_backup(home, tmp_path / "b")
@@ -149,7 +149,7 @@ async def test_what_somebody_laid_beside_the_new_file_is_neither_written_nor_giv
 
 
 async def test_of_two_restores_at_once_the_later_one_changes_nothing(tmp_path: Path) -> None:
-    """The first one reads from a pipe, whose other end is held until the second one has ended."""
+    """The first one reads from a pipe whose other end stays open until the second one has ended."""
     home, database = await a_home(tmp_path / "old")
     await database.close()
     write_backup(home, tmp_path / "b", PASSPHRASE)
@@ -250,7 +250,7 @@ def test_a_file_that_would_lie_outside_of_a_home_is_refused(tmp_path: Path, name
 
 
 def test_a_backup_that_would_fill_the_disk_or_the_memory_is_refused(tmp_path: Path) -> None:
-    """Zeros compress a thousandfold: what it holds decides, not how large the file is."""
+    """Zeros compress a thousandfold: the size of the content decides, not the size of the file."""
     large, long_name, link = (tarfile.TarInfo("workspace/a") for _ in range(3))
     large.size = 3 * MOST
     long_name.pax_headers = {"comment": "a" * MOST}

@@ -1,4 +1,4 @@
-"""A process that asks the model, to be killed in the middle: `python budget_child.py DATABASE URL`."""
+"""A process that calls the model, to be killed during the call: `python budget_child.py DATABASE URL`."""
 
 import asyncio
 import sys

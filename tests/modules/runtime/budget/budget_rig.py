@@ -1,4 +1,4 @@
-"""A budget over a real file, for tests: what it is given, what it said, and what is in its ledger."""
+"""A budget over a real file for tests, with its ledger and what it reported."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Rig:
         return await self.budget.reserve(request, purpose=purpose, importance=importance)
 
     async def rows(self) -> list[sqlite3.Row]:
-        """The ledger, in the order of arrival."""
+        """Return the ledger's rows in order of arrival."""
         return await self.database.run(
             lambda connection: connection.execute("SELECT * FROM model_calls ORDER BY rowid").fetchall()
         )
 
     async def told(self) -> list[tuple[str, str]]:
-        """Each step that was journalled, with its day, oldest first."""
+        """Return each journalled step with its day, oldest first."""
         entries = await self.journal.recent(1000, kinds=["life"])
         found = [stored.entry for stored in reversed(entries) if stored.entry.loop == "budget"]
         return [(entry.data["day"], entry.data["step"]) for entry in found]
@@ -53,7 +53,7 @@ class Rig:
 
 @dataclass(frozen=True)
 class Rules:
-    """What a budget is built from, besides its services."""
+    """The parameters of a budget, besides its services."""
 
     caps: Caps = field(default_factory=lambda: Caps(100_000))
     prices: Mapping[str, Price] = field(default_factory=lambda: PRICES)
@@ -65,7 +65,7 @@ class Rules:
 async def process(
     path: Path, rules: Rules, *, clock: FakeClock | None = None, console: SilentConsole | None = None
 ) -> AsyncIterator[Rig]:
-    """One process that lives until the block ends; another one may live on the same file."""
+    """Open one process that lives until the block ends; another one may live on the same file."""
     clock, console = clock or FakeClock(), console or SilentConsole()
     database = await Database.open(path, MIGRATIONS)
     try:
@@ -86,5 +86,5 @@ async def process(
 
 
 def request(text: str = "hello", limit: int = 1000) -> Request:
-    """A request of one message, as the gateway makes it."""
+    """Return a request of one message, as the gateway builds it."""
     return {"model": MAIN, "messages": [{"role": "user", "content": text}], "max_tokens": limit}

@@ -1,4 +1,4 @@
-"""A gateway to the scripted model service, with a budget at its door."""
+"""A gateway to the scripted model service, guarded by a budget."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -18,7 +18,7 @@ from tests.patience import HANG_S
 
 @dataclass
 class GuardedGateway:
-    """A gateway, and the rig of the budget that keeps it."""
+    """A gateway, the rig of the budget that guards it, and its model service."""
 
     gateway: LLMGateway
     rig: Rig

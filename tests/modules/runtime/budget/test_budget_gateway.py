@@ -1,8 +1,8 @@
-"""Proves over real HTTP that no attempt leaves the gateway uncounted, and what each ending of an attempt counts as.
+"""Proves over real HTTP that every attempt that leaves the gateway is counted, and what each way to end counts as.
 
-Proves that a call in whose middle the process is killed stays counted in full. Proves that what is no answer, or an
-odd one, costs what it must and no more, and ends as an error of ours. Proves the budget of a whole SOUL: a quiet
-day costs nothing, a word what the ledger says, no budget no call.
+Proves that a call during which the process is killed stays counted in full. Proves that a missing or odd answer costs
+what it must and no more, and ends as an error of ours. Proves the budget of a whole SOUL: a quiet day costs nothing, a
+message costs what the ledger says, and without a budget no model is called.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ WORST = ("reserved", BOUND, 1024)
 
 
 _ALL = 100
-"""More than there are pieces in any answer."""
+"""More than the number of pieces in any answer."""
 LATE = dataclasses.replace(says("late"), hangs=True)
 
 
 async def outcome(guarded: GuardedGateway, wanted: Awaitable[ChatResult]) -> ChatResult | BaseException:
-    """What comes of `wanted` while the clock is moved on over its waits, and over each answer that is kept back."""
+    """Return the outcome of `wanted` while the clock moves past its waits and past each answer that hangs."""
     task, hung = asyncio.ensure_future(wanted), guarded.model.hung
 
     def is_still() -> bool:
@@ -72,7 +72,7 @@ async def outcome(guarded: GuardedGateway, wanted: Awaitable[ChatResult]) -> Cha
 
 
 async def asked(model: ScriptedModel, times: int) -> None:
-    """Once so many requests have reached the service."""
+    """Wait until `times` requests have reached the service."""
     await until(lambda: len(model.requests) >= times, what=f"request {times}")
 
 
@@ -109,12 +109,12 @@ async def test_an_attempt_whose_end_is_unknown_stays_counted_in_full(
 
 
 def probe_bound() -> int:
-    """What the request that asks whether anybody answers counts as at most."""
+    """Return the most input tokens that the request counts as which probes whether the service answers."""
     return input_bound(probe_of({"model": MAIN}))
 
 
 def elsewhere(model: ScriptedModel) -> str:
-    """The same service by a public name, as if somebody else ran it."""
+    """Return the same service's URL under a public name, as if somebody else ran it."""
     return model.url.replace("127.0.0.1", "models.example")
 
 
@@ -139,7 +139,7 @@ async def test_an_answer_that_broke_off_may_be_billed_at_an_own_service_too(
         model.plays(dataclasses.replace(says("half"), gate=gate), says("whole"))
         asking = asyncio.ensure_future(guarded.gateway.chat_with_tools(HELLO))
         assert isinstance(guarded.rig.clock, WaitedClock)
-        await guarded.rig.clock.until(3)  # for the answer's beginning, its first piece and its second
+        await guarded.rig.clock.until(3)  # for the start of the answer and its first two pieces
         await guarded.rig.clock.advance(HANG_S)
         assert isinstance(await outcome(guarded, asking), ChatResult)
         assert await guarded.ledger() == [WORST, ("settled", 10, 5)]

@@ -1,6 +1,6 @@
-"""Proves what an interrupted call counts as: its bytes, and once its model has answered again, what that showed.
+"""Proves that an interrupted call counts at its bytes, and once its model has answered again, at the observed density.
 
-The service here counts honestly and makes of each byte what a test says. A second model may stand behind the name.
+The service here counts honestly, with as many tokens per byte as a test says. Another model may stand behind the name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONG = request("word " * 10_000)
 BOUND, SIZE = input_bound(LONG), len(json.dumps(LONG, indent=4))
 RULES = Rules(Caps(20_000_000))
 SEEN = Usage(SIZE // 4, 10)
-"""A token of every four bytes, as of prose."""
+"""One token per four bytes, as in prose."""
 
 
 async def answered(rig: Rig, usage: Usage | None = SEEN, *, times: int = 1, asked: Request = LONG) -> None:
@@ -166,7 +166,7 @@ _CALLS = st.lists(
 def test_a_day_holds_the_truth_unless_an_interrupted_call_was_far_denser_than_any_that_was_answered(
     usual: int, calls: list[tuple[str, int, int]]
 ) -> None:
-    """Each call is so many thousand bytes long, and has so many tenths of a token for each byte of its text."""
+    """Each call has a length in thousands of bytes, and a density in tenths of a token per byte of its text."""
 
     async def lived(path: Path) -> None:
         truth, highest, lost, below = 0, 0.0, list[tuple[str, int, float]](), 0

@@ -1,8 +1,8 @@
-"""Proves the rules of the day's budget: the ladder, who is let through, how long an answer may be, when a day ends.
+"""Proves the rules of the day's budget: its steps, which calls pass, how long an answer may be, when a day ends.
 
-Proves where a price comes from: the owner first, then what is published; never too low, never from the network.
-Proves that a request is never larger than its bound, by a tokenizer that makes a token of every byte. Talk in rooms
-never ends by itself, so it may use half of a day, whoever else there is in the room.
+Proves where a price comes from: the owner first, then the published ones; never too low, never from the network. Proves
+that a request never exceeds its bound, with a tokenizer that makes one token of every byte. Talk in rooms never ends by
+itself, so it may use half of a day's budget, whoever else is in the room.
 """
 
 from __future__ import annotations
@@ -203,8 +203,8 @@ def test_the_day_is_the_owners(moment: str, timezone: str, day: str) -> None:
     [
         ("2026-01-05T12:00:00+00:00", "UTC", 12),
         ("2026-03-29T00:00:00+00:00", "Europe/Lisbon", 23),  # the clocks go forward
-        ("2026-10-24T23:00:00+00:00", "Europe/Lisbon", 25),  # and back
-        ("2026-03-08T05:00:00+00:00", "America/Havana", 23),  # there, midnight itself is left out
+        ("2026-10-24T23:00:00+00:00", "Europe/Lisbon", 25),  # the clocks go back
+        ("2026-03-08T05:00:00+00:00", "America/Havana", 23),  # midnight itself is skipped there
     ],
 )
 def test_the_time_until_the_next_day_knows_when_the_clocks_change(moment: str, timezone: str, hours: int) -> None:
@@ -363,7 +363,7 @@ _PREAMBLE = "You may call one or more functions to assist with the user query. "
 
 
 def _rendered(messages: list[dict[str, Any]], tools: list[dict[str, Any]], *, ascii_only: bool) -> str:
-    """A wordy chat template: marks around each message, tools as indented JSON."""
+    """Return a prompt in a wordy chat template: marks around each message, tools as indented JSON."""
     written = [json.dumps(tool, indent=4, ensure_ascii=ascii_only) for tool in tools]
     said = [f"<|im_start|>{item['role']}\n{item['content']}<|im_end|>\n" for item in messages]
     return "".join([_PREAMBLE, *written, *said, "<|im_start|>assistant\n"])

@@ -1,4 +1,4 @@
-"""Proves what the budget guard counts, refuses, and says, over a real file and over restarts.
+"""Proves what the budget guard counts, refuses and says, over a real file and across restarts.
 
 Proves that `soul budget` shows what was spent, while the SOUL runs and while it does not.
 """
@@ -30,7 +30,7 @@ BOUND = input_bound(request())
 
 
 def caps(percent_used: int, *, then: int = 0) -> Caps:
-    """A cap of which a settled call of 10 000 tokens uses so many percent, with `then` tokens added."""
+    """Return a cap of which a settled call of 10 000 tokens uses so many percent, plus `then` tokens."""
     return Caps(10_000 * 100 // percent_used + then)
 
 

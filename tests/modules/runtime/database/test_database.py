@@ -1,4 +1,4 @@
-"""The file under a SOUL: what was committed stays, what was not is gone, and trouble is told in one line."""
+"""Proves that a database keeps what was committed, drops what was not, and reports trouble in one line."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def _one_byte(path: Path) -> None:
 
 
 def _no_tables(path: Path) -> None:
-    """What SQLite leaves of a start that was killed before the first table was made."""
+    """Write what SQLite leaves of a start that was killed before the first table was created."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
 

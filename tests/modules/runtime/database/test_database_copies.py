@@ -1,4 +1,4 @@
-"""A database that is lost costs what came since its last copy, and is told; a copy that fails costs nothing."""
+"""Proves that a lost database costs only what came since its last copy and is reported; a failed copy costs nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ START = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 @dataclass
 class Life:
-    """A database that is open, and what copies it each day."""
+    """An open database, and what copies it each day."""
 
     path: Path
     clock: FakeClock
@@ -71,7 +71,7 @@ def files(folder: Path, pattern: str) -> list[Path]:
 
 
 async def live(folder: Path, *days: int) -> None:
-    """A life that notes the number of each day, and is copied then; the last note is in no copy."""
+    """Let a life note the number of each day and be copied then; its last note is in no copy."""
     for day in days:
         async with life(folder, day=day) as now:
             await now.note(f"day {day}")
@@ -284,7 +284,7 @@ async def test_a_damaged_database_is_not_copied_and_its_copies_stay(tmp_path: Pa
         await now.put_mark("much", "x" * 1024**2)
         await now.daily.write()
     async with life(tmp_path, day=1) as now:
-        with now.path.open("r+b") as file:  # SQLite copies these pages without a word
+        with now.path.open("r+b") as file:  # SQLite copies these pages without an error
             file.seek(now.path.stat().st_size // 2 // 4096 * 4096)
             file.write(b"\xa5" * 8192)
         await now.daily.write()

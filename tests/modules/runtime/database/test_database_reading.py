@@ -1,4 +1,4 @@
-"""Proves that a command can look into the database of a SOUL, awake or not, and can change nothing."""
+"""Proves that a command can read the database of a SOUL, awake or not, and can change nothing."""
 
 import sqlite3
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The journal keeps every reason, tells whole stories, grows no further than asked, and never holds a secret."""
+"""Proves that the journal keeps every entry with its reason, stays within its limits, and never holds a secret."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_pruning_takes_the_oldest_above_the_bytes_and_leaves_the_rest(jour
     for number in range(10):
         await journal_home.journal.record(
             Entry("life", "x", str(number), reason="r" * 97, data={})
-        )  # 100 bytes together
+        )  # 100 bytes in total
     assert await journal_home.journal.prune(max_bytes=1000) == 0
     assert await journal_home.journal.prune(max_bytes=999) == 1
     assert await journal_home.journal.prune(max_bytes=350) == 6

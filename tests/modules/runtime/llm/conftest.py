@@ -1,4 +1,4 @@
-"""A gateway that speaks to the scripted model service."""
+"""A gateway to the scripted model service."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""A model service on loopback that says what a test tells it to: real HTTP, real event streams, every misbehaviour."""
+"""A model service on loopback that replies as a test says: real HTTP, real event streams, every misbehaviour."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Wire = dict[str, Any]
 class Reply:
     """One scripted answer: chunks of a stream, or an HTTP error.
 
-    With a `gate` each chunk waits until that is released once more; one that `hangs` never begins.
+    With a `gate` each chunk waits for one release of it; an answer that `hangs` never begins.
     """
 
     chunks: tuple[Wire, ...] = ()
@@ -63,13 +63,13 @@ def _usage(prompt: int, completion: int) -> Wire:
 
 
 def says(text: str, *, finish: str = "stop", usage: bool = True) -> Reply:
-    """Plain text, streamed in three-character pieces."""
+    """Return plain text, streamed in pieces of three characters."""
     pieces = [_chunk({"content": text[start : start + 3]}) for start in range(0, len(text), 3)]
     return Reply((*pieces, _chunk({}, finish), *([_usage(10, 5)] if usage else [])))
 
 
 def calls(*wanted: tuple[str, str], finish: str = "tool_calls", text: str = "", ids: bool = True) -> Reply:
-    """Tool calls `(name, arguments as text)`, each streamed in pieces."""
+    """Return tool calls `(name, arguments as text)`, each streamed in pieces."""
     chunks = [_chunk({"content": text})] if text else []
     for index, (name, arguments) in enumerate(wanted):
         head = {"index": index, "type": "function", "function": {"name": name, "arguments": ""}}
@@ -82,13 +82,13 @@ def calls(*wanted: tuple[str, str], finish: str = "tool_calls", text: str = "", 
 
 
 def refuses(status: int, message: str = "no", *, code: str | None = None, **headers: str) -> Reply:
-    """An HTTP error in the usual dress."""
+    """Return an HTTP error in the usual form."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Reply(status=status, error={"error": {"message": message, "code": code}}, headers=named)
 
 
 def scripted_gateway(url: str, clock: Clock, **options: Any) -> LLMGateway:
-    """Return a gateway to a scripted model at `url`, without a budget; `options` go before what is given here."""
+    """Return a gateway to a scripted model at `url`, without a budget; `options` override the defaults."""
     given: dict[str, Any] = {"console": SilentConsole(), "budget_guard": NoBudgetGuard(), "rng": Random(7)}
     return LLMGateway(
         transport=to_loopback, base_url=url, api_key="made-up", model="scripted", clock=clock, **given | options
@@ -100,7 +100,7 @@ class ScriptedModel:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.hung = 0  # how many answers never began
+        self.hung = 0  # number of answers that never began
         self.script: deque[Reply] = deque()
         self.requests: list[Wire] = []
 
@@ -134,7 +134,7 @@ class ScriptedModel:
 
 @contextmanager
 def serving() -> Iterator[ScriptedModel]:
-    """A server in a thread of its own, on a free port, until the block ends."""
+    """Run a server in a thread of its own, on a free port, until the block ends."""
     listener = socket.create_server(("127.0.0.1", 0))
     model = ScriptedModel(f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
     app = Starlette(routes=[Route("/v1/chat/completions", model.answer, methods=["POST"])])

@@ -1,6 +1,6 @@
-"""Proves over real HTTP that what stays the same is marked to be kept, and that what was kept is counted.
+"""Proves over real HTTP that the parts that stay the same are marked for caching, and that cached tokens are counted.
 
-Proves over real HTTP that facts reach the service that reads them, without secrets and bounded, and no other.
+Proves over real HTTP that facts reach only the service that reads them, bounded and without secrets.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LIKE = ToolSpec("like", "Likes.", {"type": "object", "properties": {"uri": {"typ
 
 
 class Other(NoBudgetGuard):
-    """A wall that sends every second request to another model."""
+    """A budget guard that sends every second request to another model."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -43,7 +43,7 @@ class Other(NoBudgetGuard):
 
 @dataclasses.dataclass
 class Gateways:
-    """Makes gateways to the scripted model, and closes them."""
+    """Opens gateways to the scripted model, and closes them."""
 
     url: str
     made: list[LLMGateway] = dataclasses.field(default_factory=list)
@@ -186,7 +186,7 @@ POST = TurnFacts(PostFacts("at://a/b/c", "bafy", "kit.test", "Is it hunter2-hunt
 async def sent(
     model: ScriptedModel, facts: TurnFacts | None, *, reads: bool, times: int = 1, first: tuple[Reply, ...] = ()
 ) -> dict[str, Any]:
-    """The body of the last request of so many that had these facts."""
+    """Send `times` requests with these facts, and return the body of the last one."""
     model.plays(*first, *[says("hi")] * times)
     gateway = scripted_gateway(
         model.url,

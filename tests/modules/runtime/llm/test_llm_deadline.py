@@ -1,4 +1,4 @@
-"""Proves how long the gateway waits for a model service that says nothing, by a clock that the test moves."""
+"""Proves how long the gateway waits for a model service that is silent, by a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.patience import HANG_S
 HELLO = [Message("user", "hello")]
 IDLE_S = HANG_S
 BEGUN = 2
-"""The gateway has waited for the beginning of the answer, and now waits for its first piece."""
+"""Number of waits once the gateway waits for the first piece of an answer that has begun."""
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ async def clock() -> WaitedClock:
 
 
 async def past_the_back_off(clock: WaitedClock, waits: int) -> None:
-    """Let the gateway try again, which begins one more wait."""
+    """Move the clock until the gateway tries again, which begins one more wait."""
     async with asyncio.timeout(HANG_S):
         while clock.waits == waits:
             await clock.advance(1)

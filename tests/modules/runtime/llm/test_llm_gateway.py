@@ -1,7 +1,7 @@
-"""Proves what the one door to the model does when the service behind it behaves, and when it does not.
+"""Proves what the gateway to the model does when the service behind it behaves, and when it does not.
 
-Proves that an event stream is read as the standard has it, in whatever pieces it comes. Proves how what calls took
-is added up, and what the log of it says.
+Proves that an event stream is read as the standard defines it, in whatever pieces it comes. Proves how the usage of
+calls is added up, and what its log line says.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ QUIET = ToolSpec("stay_silent", "Says nothing.", {"type": "object", "properties"
 
 
 async def with_time(awaited: Awaitable[T], clock: FakeClock) -> tuple[T | BaseException, float]:
-    """The outcome of `awaited` while the clock is moved on, and how many seconds that took."""
+    """Return the outcome of `awaited` while the clock is moved on, and the seconds that it took."""
     start = clock.monotonic()
     (outcome,) = await asyncio.gather(while_time_passes(clock, awaited), return_exceptions=True)
     return outcome, clock.monotonic() - start

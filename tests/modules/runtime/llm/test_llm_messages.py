@@ -1,7 +1,7 @@
 """Proves what our messages look like on the wire.
 
-Proves how errors are judged, how long is waited, and what is changed before another try. Proves over real HTTP how
-pictures reach a model that sees, and what one is told that does not.
+Proves how errors are judged, how long the gateway waits, and what it changes before another try. Proves over real HTTP
+how pictures reach a model that sees them, and what a model is told that does not.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
 
 class APIConnectionError(Exception):
-    """Named as the SDK names it."""
+    """An error with the name that the SDK uses."""
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ NOT_HERE = "Invalid content type. image_url is only supported by certain models.
 
 
 class Store:
-    """A media store that has all but what is gone; `asked` are the keys."""
+    """A media store that has everything but keys with `gone` in them; `asked` keeps the keys."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -303,7 +303,7 @@ class Store:
 
 
 class Gateways:
-    """Makes gateways to the scripted model, and closes them."""
+    """Opens gateways to the scripted model, and closes them."""
 
     def __init__(self, url: str) -> None:
         self.url = url

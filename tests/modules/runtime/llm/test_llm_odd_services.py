@@ -1,4 +1,4 @@
-"""Proves that services which speak the protocol a little differently are understood, and their refusals learned."""
+"""Proves that services that speak the protocol a little differently are understood, and their refusals learned."""
 
 import json
 from typing import Any
@@ -116,7 +116,7 @@ SAID = '{"uri": "at://x", "why": "it {is} so"}'
 PIECES = [SAID[:9], SAID[9:20], SAID[20:]]
 
 
-def _piece(arguments: str, id: str | None = None, name: str | None = None) -> dict[str, Any]:  # noqa: A002 - the wire's
+def _piece(arguments: str, id: str | None = None, name: str | None = None) -> dict[str, Any]:  # noqa: A002 - wire name
     return {"index": 0, "id": id, "function": {"name": name, "arguments": arguments}}
 
 
@@ -135,7 +135,7 @@ async def test_arguments_said_twice_are_those_of_one_call(
     gateway: LLMGateway, model: ScriptedModel, pieces: list[str], again: dict[str, str]
 ) -> None:
     if pieces[0] == "{}" and again.get("id") == "b7":
-        again = {"id": "b7"}  # under another id and a name, arguments behind an empty object are another call's
+        again = {"id": "b7"}  # with another id and a name, arguments after an empty object belong to another call
     parts = [_piece(pieces[0], id="a1", name="like"), *(_piece(piece, **again) for piece in pieces[1:])]
     model.plays(_streams(*(_delta(tool_calls=[part]) for part in parts), _delta("tool_calls")))
     (call,) = (await gateway.chat_with_tools(HELLO, tools=[LIKE])).tool_calls
@@ -283,7 +283,7 @@ ONE_CALL = [{"index": 0, "id": "a1", "function": {"name": "like", "arguments": '
 
 
 def _answered(*asked: ToolCall) -> list[Message]:
-    """A round of calls and their answers, behind the question."""
+    """Return the question, followed by a round of calls and their answers."""
     answers = create_tool_result_message(ToolAnswer(call.id, call.name, "liked") for call in asked)
     return [*HELLO, create_assistant_tool_use_message("", asked), answers]
 

@@ -1,4 +1,4 @@
-"""Answers in which a model's thought is marked in the ways of many makers, and answers that only look so."""
+"""Answers in which a model's thinking is marked in the ways of many makers, and answers that only look like it."""
 
 SAID = "Good morning!"
 THOUGHT = "Okay. She sounds impatient; I will not say so."
@@ -48,7 +48,7 @@ LEAKS = (
     *(f"{start}\n{THOUGHT}\n{end}\n{SAID}" for start, end in _PAIRS),
     *_OTHERS,
 )
-"""Answers of which nothing but `SAID` is meant for others."""
+"""Answers of which only `SAID` is meant for others."""
 
 TRUE = (
     "I think, and [thinking] aloud I wonder.",
@@ -112,4 +112,4 @@ TRUE = (
     "analysisReport.md holds it.",
     "~~~\n<|im_start|>user\nHello<|im_end|>\n~~~\n\nThat is all.",
 )
-"""Answers that are all meant for others."""
+"""Answers that are meant for others as a whole."""

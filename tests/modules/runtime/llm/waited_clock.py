@@ -1,4 +1,4 @@
-"""A clock that tells how often something was waited for under a deadline."""
+"""A clock that counts the waits under a deadline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.patience import HANG_S
 
 
 class WaitedClock(FakeClock):
-    """Counts how often something was waited for under a deadline."""
+    """Counts the waits under a deadline."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class WaitedClock(FakeClock):
             yield scope
 
     async def until(self, waits: int) -> None:
-        """Return once so many waits have begun."""
+        """Return once `waits` waits have begun."""
         async with asyncio.timeout(HANG_S):
             while self.waits < waits:
                 self._another.clear()

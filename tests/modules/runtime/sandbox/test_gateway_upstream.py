@@ -1,4 +1,4 @@
-"""What a run can ask of a service through a gateway that holds a token, spoken to over its socket as a run would."""
+"""Proves what a run can request of a service through a gateway that holds a token, over the gateway's socket."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How the room is built, and what is not let in.
+"""Proves how the sandbox is built, and what it does not let in.
 
-Proves that a control group of its own limits how many processes a run has, whatever user runs it. Which compilers
-runs are shown. The way out of one run: when it ends, no connection of it is left open.
+Proves that a control group of its own limits how many processes a run has, whichever user runs it. Proves which
+compilers a run sees. Once a run has ended, its gateway leaves no connection open.
 """
 
 from __future__ import annotations
@@ -215,11 +215,11 @@ def test_the_default_toolchain_of_rustup_is_shared_where_there_is_one(tmp_path: 
 
 
 MUCH = b"x" * 8_000_000
-"""More than what sockets and buffers between two programs hold."""
+"""More than sockets and buffers between two programs hold."""
 
 
 async def leave_while_data_waits() -> bytes:
-    """Close a gateway while a server takes nothing of what the run sends; return what the run is told first."""
+    """Close a gateway while a server reads nothing of what the run sends; return the run's first response."""
     ended = asyncio.Event()
 
     async def takes_nothing(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,6 +1,6 @@
-"""Loops run when they should, one mind at a time, and stop when asked.
+"""Proves that loops run when they should, one at a time where they need the model, and stop when asked.
 
-The rhythm of a SOUL is computed from its name, the same on every machine.
+The rhythm of a SOUL is computed from its name, and is the same on every machine.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Sample:
 
 
 async def settle() -> None:
-    """Let everybody go as far as they can get without time passing."""
+    """Let all tasks run as far as they can without time passing."""
     for _ in range(20):
         await asyncio.sleep(0)
 

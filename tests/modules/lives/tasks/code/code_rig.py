@@ -1,4 +1,4 @@
-"""A garden in the town's GitHub, and the coding work of a SOUL in it; the model says what a test tells it to."""
+"""A garden in the town's GitHub, and the coding work of a SOUL there; tests script the model."""
 
 from __future__ import annotations
 
@@ -71,6 +71,6 @@ class CodeRig:
         )
 
     async def does(self, *replies: Reply) -> object:
-        """Let the model answer so, and return what came of the task."""
+        """Let the model give these replies, and return the result of the task."""
         self.workplace.model.plays(*replies)
         return await self.code().do(await self.workplace.held(TASK))

@@ -1,4 +1,4 @@
-"""The garden of the tests of coding tasks."""
+"""A garden for the tests of coding tasks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A task that asks for code, from the claim to the pull request: the town's GitHub, real Git, a real sandbox.
+"""Proves a coding task from the claim to the pull request: the town's GitHub, real Git, a real sandbox.
 
-What programs and tests may leave in the tree of a coding task, and in old folders of tasks.
+Proves what programs and tests may leave in the tree of a coding task, and in old task folders.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tests of a task run again only once something in its files changed: real Git."""
+"""Proves that the tests of a task run again only after a file changed: real Git."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = needs_git
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A fresh repository."""
+    """Create an empty repository with one commit."""
     folder = tmp_path / "clone"
     who = ("-c", "user.name=ada", "-c", "user.email=ada@users.noreply.github.com")
     subprocess.run(["git", "init", "--quiet", folder], check=True)

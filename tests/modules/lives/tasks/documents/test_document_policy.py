@@ -1,7 +1,7 @@
-"""Which tasks ask for documents, and on which branch one is worked on.
+"""Proves which tasks ask for documents, and on which branch one is worked on.
 
-What a model wrote is saved only where it is a document, and nothing that it should not say. A whole SOUL claims a
-task that asks for a document, writes it, and offers it.
+A model's text is saved only if it is a document and says nothing that it should not. A whole SOUL claims a task that
+asks for a document, writes it, and offers it.
 """
 
 from __future__ import annotations

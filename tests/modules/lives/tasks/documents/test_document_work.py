@@ -1,4 +1,4 @@
-"""A task that asks for a document, from the claim to the pull request, in the town's GitHub with real Git."""
+"""Proves a document task from the claim to the pull request, in the town's GitHub with real Git."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ async def test_two_documents_of_one_task_stand_in_one_pull_request(workplace: Wo
 
 @pytest.fixture
 async def bare(tmp_path: Path) -> AsyncIterator[Workplace]:
-    """A garden without a commit."""
+    """Open a workplace whose garden has no commit."""
     async with open_workplace(tmp_path, has_commit=False) as opened:
         yield opened
 

@@ -1,4 +1,4 @@
-"""A plan in the town's GitHub with real Git, and a SOUL that writes its documents; the model says what a test does."""
+"""A plan in the town's GitHub with real Git, and a SOUL that writes its documents; tests script the model."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ Visitors see which beds need water today.
 
 @dataclass
 class Workplace:
-    """Ada's garden with a plan in it. `wake` builds the SOUL `ada` from what lies on the disk; `sleep` ends it."""
+    """Ada's garden with a plan in it. `wake` builds the SOUL `ada` from what is on the disk; `sleep` ends it."""
 
     place: GitHubPlace
     model: ScriptedModel
@@ -100,11 +100,11 @@ class Workplace:
             await self.put("README.md", "Beans.\n")
 
     async def put(self, path: str, text: str) -> None:
-        """Let a file stand on the default branch."""
+        """Write a file to the default branch."""
         ok(await self.client("ada").contents.write(GARDEN, path, text, message="Begin"))
 
     def client(self, login: str) -> GitHub:
-        """What that account does on GitHub beside the SOUL."""
+        """Return a GitHub client of that account, beside the SOUL."""
         if login not in self.clients:
             self.clients[login] = self.client_of(login)
         return self.clients[login]
@@ -178,13 +178,13 @@ class Workplace:
         await self.database.close()
 
     async def restart(self) -> None:
-        """End the SOUL, and let the next one do everything."""
+        """Restart the SOUL without any shut gate."""
         await self.sleep()
         self.shut = None
         await self.wake()
 
     async def lives_until(self, kind: IntentKind, task: Task = PLAN.tasks[0]) -> None:
-        """Let it work until it waits for an act of that kind to leave."""
+        """Let the SOUL work until an intent of that kind waits to leave."""
         self.shut = kind
         if task == PLAN.tasks[0]:
             self.writes(*[DOCUMENT] * (kind != "ref"))
@@ -194,7 +194,7 @@ class Workplace:
         await asyncio.gather(working, return_exceptions=True)
 
     async def sends_all(self) -> None:
-        """Wait until all that was accepted has left."""
+        """Wait until every accepted intent was sent."""
 
         async def is_out() -> bool:
             counts = await counted(self.outbox)
@@ -206,7 +206,7 @@ class Workplace:
         return Wait("shut", 60) if intent.kind == self.shut else None
 
     async def lease(self, *, epoch: int = 1, ends_in_s: float = 1800) -> None:
-        """Let the SOUL have the task under the claim of this epoch."""
+        """Store a lease that gives the SOUL the task under the claim of this epoch."""
         now = self.clock.now()
         until = now + timedelta(seconds=ends_in_s)
         place = (GARDEN.owner, GARDEN.name, self.issue, 1, "ada")
@@ -214,12 +214,12 @@ class Workplace:
         await TaskLeases(self.database, self.folder, self.clock).put(lease)
 
     async def held(self, task: Task = PLAN.tasks[0], *, epoch: int = 1) -> HeldTask:
-        """The task under the claim of this epoch."""
+        """Return the task, held under the claim of this epoch."""
         issue = ok(await self.github.get_issue(GARDEN, self.issue))
         return HeldTask(FoundPlan(GARDEN, issue, PLAN), task, epoch)
 
     def writes(self, *documents: str) -> None:
-        """Let the model answer with these."""
+        """Let the model answer with these documents."""
         self.model.plays(*(says(document) for document in documents))
 
     async def pulls(self) -> tuple[PullRequest, ...]:
@@ -234,7 +234,7 @@ class Workplace:
 
 @asynccontextmanager
 async def open_workplace(folder: Path, *, has_commit: bool = True) -> AsyncIterator[Workplace]:
-    """A fresh one, with a SOUL that is awake; without a commit the garden is an empty repository."""
+    """Open a new workplace with a SOUL that is awake; without a commit its garden is an empty repository."""
     async with AsyncExitStack() as stack:
         place = await stack.enter_async_context(open_github_place(folder))
         model = stack.enter_context(serving())

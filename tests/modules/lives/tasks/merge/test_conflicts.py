@@ -1,4 +1,4 @@
-"""A pull request of ours that conflicts with its base: one round merges the base into its branch."""
+"""Proves that one round merges the base into the branch of our pull request that conflicts with it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RESOLVED = (
 async def conflicting(
     town: RunningTown, *codes: Completion, others: str = "BEDS = 3  # by them\n"
 ) -> AsyncIterator[Reviewed]:
-    """Let the pull request of `kit` and what was merged meanwhile (`others`) change the same line."""
+    """Open a place where the pull request of `kit` and `others`, merged meanwhile, change the same line."""
     async with open_reviewed(town) as place:
         await task_with_a_fault(place)
         place.pull.requested.clear()
@@ -50,7 +50,7 @@ async def conflicting(
 
 
 async def look(soul: RunningSoul, number: int, loops: Sequence[str] = ("merges", "tasks")) -> None:
-    """Look at its own pull request, and do what it needs."""
+    """Let the SOUL look at its own pull request, and do what it needs."""
     CLOCK.ahead += 200
     services = soul.app.services
     services.workspaces.watch(SITE)

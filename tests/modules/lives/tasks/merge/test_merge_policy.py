@@ -1,4 +1,4 @@
-"""When a pull request of ours is merged, taken back, or asked about, by how long its newest commit stands there."""
+"""Proves when our pull request is merged, given back, or asked about, by the age of its newest commit."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Our own pull request for a task: merged once, at the commit that was approved, and what follows from that.
+"""Proves that our own pull request for a task is merged once, at the approved commit, and what follows from that.
 
-What keeps an approved pull request of ours from being merged: an old branch, a merge queue, the owner's word.
+Proves what keeps an approved pull request of ours from being merged: an old branch, a merge queue, the owner's word.
 """
 
 from __future__ import annotations
@@ -75,31 +75,31 @@ class Merging:
         return Opened(opened.result_uri or "", "It counts.")
 
     async def looks(self) -> None:
-        """Let the SOUL, as it is after a start, look at its pull requests once, a while later."""
+        """Let the SOUL, as if just started, look at its pull requests once after the waiting time."""
         self.site.clock.ahead += LOOK_AGAIN_S + 1
         services = self.site.services
         loop = build_merge_loop(services, build_code_work(services, build_installer(services)))
         await while_it_sends(services.outbox, loop.run())
 
     async def line(self) -> TaskLine:
-        """What the owner is told of the task."""
+        """Return what the owner is told of the task."""
         services = self.site.services
         (line,) = await tasks_of(services.database, services.home, self.site.clock, services.github.address)
         return line
 
     async def cycle(self) -> None:
-        """One cycle over its workspaces, in which it would take up any task that is free."""
+        """Run one cycle over its workspaces, which would take up any free task."""
         await self.site.cycle(Work(self.offers))
 
     async def approves(self) -> None:
         ok(await self.kit.pulls.create_review(SITE, self.pull.number, event="APPROVE", commit_id=self.pull.head))
 
     async def pushes(self, text: str = "More\n") -> None:
-        """Let kit push to the branch of the pull request."""
+        """Push to the branch of the pull request as kit."""
         await self._write("MORE.md", text, self.pull.head_ref)
 
     def says_of_it(self, state: str) -> None:
-        """Let a test say that of the commit that stands there."""
+        """Store a test status `state` for the head commit of the pull request."""
         now, kit = self.site.clock.now(), self.pull.issue.author
         self.repo.statuses.append(
             StoredStatus(len(self.repo.statuses), self.pull.head, state, "tests", None, None, kit, now)

@@ -1,4 +1,4 @@
-"""What reviewers of a merged pull request wished for becomes one issue, once, and never more than that."""
+"""Proves that what reviewers of a merged pull request wished for becomes one issue, once, and nothing more."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REVIEW = "Nice work. One day I would read the rates from a file."
 
 @dataclass
 class WishMind:
-    """Gives this answer about wishes; `asked` is what it was shown."""
+    """Scripted mind that gives this answer about wishes; `asked` keeps what it was shown."""
 
     answer: dict[str, Any] = field(default_factory=lambda: WISH)
     asked: list[str] = field(default_factory=list)
@@ -50,7 +50,7 @@ async def reviewed(place: Merging, text: str = REVIEW) -> None:
 
 
 def issues(place: Merging) -> list[tuple[str, str]]:
-    """The issues beside the plan, title and text."""
+    """Return title and text of each issue besides the plan."""
     found = [one for one in place.repo.issues.values() if one and not one.is_pull]
     return [(one.title, one.body or "") for one in found[1:]]
 

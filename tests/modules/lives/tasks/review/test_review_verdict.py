@@ -1,4 +1,4 @@
-"""How far a verdict may go: never further than the tests allow."""
+"""Proves that a verdict never goes further than the tests allow."""
 
 from __future__ import annotations
 
