@@ -1,4 +1,4 @@
-"""The owner reads and changes settings without opening `.env`, and can write nothing that a start would refuse."""
+"""Proves that the owner reads and changes settings without opening `.env`, and writes nothing a start would refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifests of a fleet have only fields that the API knows, hold no secret, and permit no more than is needed."""
+"""Proves that a fleet's manifests have only fields that the API knows, no secret, and only needed permissions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.soul.fleet.fleet_files import written
 
 
 class _Known(BaseModel):
-    """Refuses a field that the API has not, or has in another form."""
+    """A model that refuses a field that the API does not have, or has in another form."""
 
     model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
 

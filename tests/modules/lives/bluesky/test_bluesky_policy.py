@@ -1,6 +1,6 @@
-"""What deserves a look, what goes first, and what is better left alone.
+"""Proves which posts get a turn, which go first, and which are better left alone.
 
-What is to be done about a post, by the rules alone.
+Proves what the rules alone decide about a post.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def test_a_question_from_anybody_is_looked_at(text: str, kind: str) -> None:
 def known(
     name: str = "ada", *, interactions: int = 1, sentiment: Sentiment = "unknown", answered: tuple[str, ...] = ()
 ) -> Relationship:
-    """Somebody we met so many times; `answered` are keys of posts that we met."""
+    """Return a relationship with `interactions` meetings; `answered` are keys of posts that we replied to."""
     keys = [*answered, *(f"old{index}" for index in range(interactions - len(answered)))]
     return Relationship(
         handle=f"{name}.example.social",
@@ -178,7 +178,7 @@ def test_what_matters_most_comes_first_and_equals_keep_their_order() -> None:
 
 
 def waiting(*notifications: Notification) -> list[Pending]:
-    """As the queue hands them out."""
+    """Return the notifications as the queue hands them out."""
     return [Pending(one, received_at=one.indexed_at) for one in notifications]
 
 

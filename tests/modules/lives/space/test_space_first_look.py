@@ -1,4 +1,4 @@
-"""A talk among peers is looked at cheaply first; whoever may expect an answer is never passed over by that look."""
+"""Proves that talk among peers gets a cheap first look, which never passes over whoever may expect an answer."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def looks_first(agent: Agent) -> None:
 
 
 def mind(label: str, looks: list[ChatRequest], whole: list[ChatRequest]) -> Decide:
-    """Answers a first look with `label`, and speaks where the whole prompt is sent; notes both."""
+    """Return a mind that answers a first look with `label` and speaks to the whole prompt; both lists keep requests."""
 
     def answer(request: ChatRequest) -> Completion:
         if _MARK in request.messages[-1].text:

@@ -1,8 +1,8 @@
 """Proves how a request is worded for its model, and that no wording is larger than what was measured.
 
-Proves that calls are found in what small models really write, and that quotations are not taken for calls. Proves
-that a call which a model wrote as text is a call or a failed one, never speech, whatever marks it has. Proves that
-a model's private thinking is no part of its answer, whatever its maker marks it with.
+Proves that calls are found in what small models really write, and that quotations are not taken for calls. Proves that
+a call written as text is a call or a failed one, never speech, whatever its marks. Proves that a model's private
+thinking is no part of its answer, whatever marks its maker uses.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def test_no_wording_is_larger_than_the_full_one_and_none_loses_a_word(model: str
 
 
 def _joints(model: str, texts: list[str]) -> int:
-    """Blank lines stand where parts were, instead of one line break."""
+    """Return the extra characters where parts are joined by blank lines, not by single line breaks."""
     parts = len([text for text in texts if text])
     return 0 if takes_marks(model) else max(0, parts - 1)
 
