@@ -1,4 +1,4 @@
-"""The owner is told once of what cannot wait until they look: by direct message, and at an address that they set."""
+"""Urgent news reaches the owner once, by direct message and at an address that they set."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from town.model.types import Completion
 
 @dataclass
 class Topic:
-    """A topic as ntfy has it: whoever posts a line to it rings a phone."""
+    """A topic of ntfy: each line posted to it rings a phone."""
 
     url: str = ""
     is_down: bool = False
@@ -69,13 +69,13 @@ async def open_topic() -> AsyncIterator[Topic]:
 
 
 async def tell(soul: RunningSoul) -> None:
-    """One look for alarms, and everything that came of it sent."""
+    """Run the loop of alarms once and send every resulting intent."""
     await soul.app.scheduler.run_guarded("alarms")
     await soul.send()
 
 
 def looked_for_alarms(root: Path) -> bool:
-    """Return whether the loop of alarms has run, as the status file has it."""
+    """Return whether the loop of alarms has run, according to the status file."""
     loops = read_status(Home.at(root)).get("loops", ())
     return any(one["lastOutcome"] for one in loops if one["name"] == "alarms")
 

@@ -1,4 +1,4 @@
-"""Work on GitHub is told of on Bluesky once, where it is public, worth a post, and the owner wants that."""
+"""A SOUL announces its work on GitHub once on Bluesky, if it is public, worth a post, and the owner allows it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LATER, HOURS_S = 31.0, 240.0
 
 @dataclass
 class Editor:
-    """A mind that is asked whether, and then for words; what it was asked is kept."""
+    """A model that decides whether to announce and then writes the post; `asked` holds the questions."""
 
     decision: str = "Yes."
     drafts: list[str] = field(default_factory=lambda: [POST])
@@ -54,7 +54,7 @@ class Editor:
 
 @dataclass
 class Place:
-    """A SOUL's home with an account on GitHub, and the editor it thinks with."""
+    """A SOUL's home with an account on GitHub, and the model that it uses."""
 
     github: TownGitHub
     editor: Editor = field(default_factory=Editor)
@@ -96,7 +96,7 @@ async def _receive(life: RunningSoul, kept: QueuedCommitment) -> None:
 
 
 async def _announces(life: RunningSoul) -> None:
-    """One run of the loop of work, some hours later, and what came of it sent."""
+    """Run the loop of work once, some hours later, and send every resulting intent."""
     life.passes(HOURS_S)
     await life.app.scheduler.run_guarded("work")
     await life.send()

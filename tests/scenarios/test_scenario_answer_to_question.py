@@ -1,4 +1,4 @@
-"""The owner answers the SOUL's own question: a yes orders what it names, and a no orders nothing."""
+"""The owner answers the SOUL's own question: a yes orders what the question names, a no orders nothing."""
 
 from __future__ import annotations
 

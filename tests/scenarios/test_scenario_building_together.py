@@ -1,6 +1,6 @@
-"""Three SOULs as processes, real Git, a room: one workspace, one plan in it, and one pull request for each document.
+"""Three SOULs as processes, with real Git and a room, make one workspace, one plan, and one pull request per document.
 
-A SOUL as a process, real Git, a real sandbox: a task for code becomes one pull request, also where it is killed.
+A SOUL as a process, with real Git and a real sandbox, turns a task for code into one pull request, even if killed.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ async def test_a_change_that_conflicts_after_its_review_is_merged_in_and_reviewe
         halted: list[str] = []
 
         def see(event: GitHubEvent) -> None:
-            """Note a second offer for a task, and halt the author of the code at its first approval."""
+            """Record a second pull request for a task, and halt the author of the code at its first approval."""
             pull = place.repo.pulls.get(event.number or 0)
             if event.kind == "pull_opened" and pull:
                 task = pull.head_ref.split("-")[1]
@@ -195,12 +195,12 @@ ALL = {one.name for one in RESIDENTS}
 
 
 def counted(home: Home, query: str) -> int:
-    """A number of the home's database, which its SOUL may be writing to."""
+    """Return a number from the home's database while its SOUL may be writing to it."""
     with closing(sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)) as connection:
         try:
             return int(connection.execute(query).fetchone()[0] or 0)
         except sqlite3.OperationalError:
-            return 0  # its tables are being made
+            return 0  # return 0  # its tables are being made
 
 
 @needs_git

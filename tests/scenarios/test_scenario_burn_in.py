@@ -1,4 +1,4 @@
-"""A version that proves bad after `soul upgrade` goes back by itself, once; what the SOUL did stays done."""
+"""A version that fails after `soul upgrade` is put back automatically, once; what the SOUL did stays done."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FAILS: Edits = {
 
 
 def lives_here(home: Home) -> dict[str, Any]:
-    """What the home knows of its program."""
+    """Return what the home records about its program."""
     with closing(sqlite3.connect(home.database)) as connection:
         row = connection.execute("SELECT value FROM marks WHERE name = ?", (marks.PROGRAM,)).fetchone()
     return dict(json.loads(row[0])) if row else {}
@@ -48,7 +48,7 @@ def replies_alone(request: ChatRequest) -> Completion:
 
 
 class World:
-    """A SOUL that lived well with version 0.4.0, its owner, and somebody who asks."""
+    """A SOUL that lived well with version 0.4.0, its owner, and a person who asks it something."""
 
     def __init__(self, town: RunningTown, folder: Path) -> None:
         self.town, self.phone = town, Phone(town, "owner", "rowan")
@@ -80,7 +80,7 @@ class World:
             assert (await self.program.run(self.home, "run")).code == -9
 
     async def goes_on(self, uri: str, *, said: str = "") -> None:
-        """The version before lives here, answers what was asked meanwhile once, and the owner knows why."""
+        """Check that the earlier version runs, answers each waiting question once, and has told the owner why."""
         async with self.program.started(self.home, "run") as process:
             assert said in await until(process, "Awake")
             await until_true(lambda: self.replies_to(uri) and self.told())

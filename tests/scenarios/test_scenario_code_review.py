@@ -1,6 +1,6 @@
 """A SOUL reviews a pull request of its workspace by running its tests: real Git, a real sandbox, GitHub over HTTP.
 
-What an author does with a review of its pull request: real Git, a real sandbox, GitHub over HTTP.
+Then the author of the pull request acts on the review, in the same setting.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A commitment made on Bluesky is kept on GitHub, told in the thread where it was made, and the owner can ask why."""
+"""A commitment made on Bluesky is kept on GitHub and reported in its thread, and the owner can ask why."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ TITLES = (TITLE, "Dashes instead of the hour")
 
 
 def _two(request: ChatRequest) -> Completion:
-    """A mind that finds two commitments in its reply."""
+    """Answer as a model that finds two commitments in its reply."""
     answer = _mind(request)
     if not answer.text.startswith('[{"description"'):
         return answer

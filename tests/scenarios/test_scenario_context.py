@@ -1,4 +1,4 @@
-"""CONTEXT.md says how the talk with the owner stands while it goes on, beside the owner's own lines."""
+"""CONTEXT.md holds the state of the current talk with the owner, beside the owner's own lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The owner's hand on a living SOUL: stop, go, yes and no, and a day without a budget, on a real network."""
+"""The owner controls a running SOUL: stop, go, yes and no, and a day without a budget, on a real network."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PUT = "com.atproto.repo.putRecord"
 
 
 async def rounds(life: RunningSoul, number: int = 5) -> None:
-    """Some rounds of the loops that perceive, think and send."""
+    """Run the loops that perceive, think and send, `number` times."""
     for _ in range(number):
         for name in ("control", "awareness", "outbox"):
             await life.app.scheduler.run_guarded(name)

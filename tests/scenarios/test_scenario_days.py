@@ -1,8 +1,8 @@
-"""Fourteen days of five SOULs among people, with restarts, and one that loses its memory: lived once for all tests.
+"""Fourteen days of five SOULs among people, with restarts and one lost memory: lived once for all tests.
 
 They post, show pictures, answer in public and by direct message, and build something on GitHub when the owner asks.
 
-What each test proves is counted from what stands on the network in the end. `make test-days` shows the figures.
+Each test counts what is on the network at the end. `make test-days` shows the figures.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST_ALIKE = 0.6
 
 @dataclass(frozen=True)
 class Work:
-    """The workspace and its plan, and who said what in the thread."""
+    """The workspace, its plan, and what was said in the thread, and by whom."""
 
     days: Days
     events: Events
@@ -42,16 +42,16 @@ class Work:
 
     @property
     def plans(self) -> list[StoredIssue]:
-        """All issues that hold a plan, wherever they stand."""
+        """All issues that hold a plan, in any workspace."""
         issues = (issue for repo in self.workspaces for issue in repo.issues.values())
         return [issue for issue in issues if issue and issue.title.startswith("[PLAN]")]
 
     def titles(self) -> list[str]:
-        """The titles of all issues and pull requests of the workspaces."""
+        """Return the titles of all issues and pull requests of the workspaces."""
         return [issue.title for repo in self.workspaces for issue in repo.issues.values() if issue]
 
     def said(self) -> dict[str, list[str]]:
-        """What each SOUL said in the thread, by name."""
+        """Return what each SOUL said in the thread, by name."""
         assert self.events.building
         root = self.events.building.uri
         found: dict[str, list[str]] = {name: [] for name in self.days.town.souls}
@@ -62,13 +62,13 @@ class Work:
         return found
 
     def silent(self) -> list[str]:
-        """Who was asked, and neither replied nor liked."""
+        """Return the SOULs that were asked and neither replied nor liked."""
         assert self.events.building
         likers = self.days.likers(self.events.building.uri)
         return [name for name in BUILDERS if not self.said()[name] and name not in likers]
 
     def repeats(self) -> list[tuple[str, str]]:
-        """Posts of the SOULs in the thread that say the same as an earlier one."""
+        """Return pairs of SOULs' posts in the thread that say the same, the earlier one first."""
         texts = [text for said in self.said().values() for text in said]
         return [
             (one, other)
@@ -79,23 +79,23 @@ class Work:
 
 
 _OF_MESSAGES = ("message", "direct-message", "owner")
-"""How the purposes of prompts about direct messages begin: those of others, and the owner's."""
+"""Prefixes of the purposes of prompts about direct messages, those of others and those of the owner."""
 
 
 @dataclass(frozen=True)
 class Messages:
-    """Counts answers in the conversations, and looks for what was said there in all prompts."""
+    """Counts answers in the conversations, and searches all prompts for what was said there."""
 
     days: Days
     events: Events
 
     @property
     def asked(self) -> int:
-        """How often somebody wrote who wanted an answer."""
+        """The number of messages that wanted an answer."""
         return sum(one.wants for one in self.events.written)
 
     def not_answered_once(self) -> list[tuple[str, str, int, int]]:
-        """Conversations with another number of answers than of questions: author, SOUL, questions, answers."""
+        """Return conversations with unequal numbers of questions and answers: author, SOUL, questions, answers."""
         found = []
         for author, soul in sorted({(one.author, one.soul) for one in self.events.written}):
             asked = [one for one in self._between(author, soul) if one.wants]
@@ -106,11 +106,11 @@ class Messages:
         return found
 
     def told_in_prompts(self) -> int:
-        """How often the words of a message stood in a prompt."""
+        """Return how often the text of a message appears in a prompt."""
         return len(self.days.town.mind.prompts.holding(self._words()))
 
     def told_elsewhere(self) -> list[tuple[str, str]]:
-        """Prompts that are not about the talk whose words they hold: author, purpose."""
+        """Return the author and purpose of prompts that hold text of a talk that they are not about."""
         of = self._words()
         return [
             (of[words].author, prompt.purpose)
@@ -130,10 +130,10 @@ pytestmark = [pytest.mark.days, pytest.mark.timeout(2700), needs_git]
 
 NAMES = ("rowan", "wren", "sable", "marlow", "juno")
 OLD, YOUNG = ("rowan", "wren"), ("sable", "marlow", "juno")
-"""Whose accounts were there long before, and whose are made on the first day."""
+"""The SOULs whose accounts are old, and those whose accounts are made on the first day."""
 DAYS = 14
 BUDGETS = {"marlow": 120_000}
-"""Tokens for a day that strangers together try to use up; the others have what `.env.example` says."""
+"""Tokens for a day, which strangers together try to use up; the others have the default of `.env.example`."""
 LOSES_ITS_MEMORY, ON_DAY = "juno", 8
 _BUDGET = "The day's budget does not allow it"
 FORGETS = frozenset({LOSES_ITS_MEMORY})
@@ -226,7 +226,7 @@ def test_nobody_who_asks_something_is_left_without_an_answer_or_a_like(days: Day
 
 
 def test_the_owner_is_answered_in_words(days: Days) -> None:
-    """Where three are asked at once, one who has nothing to add may like."""
+    """If three are asked at once, one that has nothing to add may like."""
     alone = [one for one in days.people.asked if one.author == "owner" and len(one.souls) == 1]
     assert len(alone) > DAYS
     unanswered = [(one.souls, one.at) for one in alone if not days.replied(one.uri, one.souls[0])]
@@ -251,7 +251,7 @@ def test_each_says_once_who_it_is_and_follows_and_announces_each_peer_once(days:
 
 
 def test_no_counter_of_the_manners_is_passed(days: Days, counters: Counters) -> None:
-    """The limits on strangers and on one person's day are reached: crowds came, and somebody tireless."""
+    """The limits on strangers and on one person's day are reached by crowds and by one tireless person."""
     assert 4 <= counters.strangers_an_hour(YOUNG) <= 6
     assert 6 < counters.strangers_an_hour(OLD) <= 20
     assert 0 < counters.replies_to_one(HOUR) <= 6
@@ -269,7 +269,7 @@ def test_no_counter_of_the_manners_is_passed(days: Days, counters: Counters) -> 
 
 
 def test_strangers_together_get_half_of_a_day_s_budget(days: Days, counters: Counters) -> None:
-    """The call with which they pass it is their last of that day."""
+    """The call with which they exceed it is their last of that day."""
     half = {name: settings_of(soul.home).budget_tokens_per_day / 2 for name, soul in days.town.souls.items()}
     passed = [name for name in NAMES if counters.strangers_share(name, without_last=True) >= half[name]]
     assert passed == []
@@ -284,7 +284,7 @@ def test_pictures_are_real_and_have_alt_text_and_a_source_and_none_is_shown_twic
 
 
 def test_who_asks_about_design_is_shown_a_picture(days: Days) -> None:
-    """As long as there is one that was not shown before."""
+    """This holds as long as there is a picture that was not shown before."""
     asked = {one.uri for one in days.people.design}
     assert len(asked) > DAYS // 2
     assert [one for one in days.pictures() if one.parent in asked]

@@ -1,4 +1,4 @@
-"""Talk of design shows a real picture, with words for those who cannot see it and with its source.
+"""Talk of design shows a real picture with a description for those who cannot see it and with its source.
 
 The owner describes a small tool in public and names three SOULs: one workspace, one plan, results in the thread.
 """
@@ -38,7 +38,7 @@ ABOUT_PICTURE = "Drawn by hand, line by line. Which would you rather draw, the s
 
 @asynccontextmanager
 async def designing(town: RunningTown, url: str = CHANNEL) -> AsyncIterator[Designing]:
-    """The world of these tests, with a mind that shows the picture that it is offered."""
+    """Yield the world of these tests, with a model that shows the picture that it is offered."""
     async with open_designing(town, url) as world:
         town.mind.answer = seeing
         yield world
@@ -247,13 +247,13 @@ PARTS = ["Reads the tides from a file", "Prints the next high water", "Warns of 
 
 
 def posts_under(place: Workplace, root: str) -> list[Post]:
-    """What was posted in a thread, oldest first."""
+    """Return the posts in a thread, oldest first."""
     posts = reversed(place.town.network.posts(1000))
     return [one for one in posts if one.reply and one.reply.root.uri == root]
 
 
 def in_turn(root: str, handles: list[str]) -> list[str]:
-    """The handles in the order in which their SOULs take up shared work."""
+    """Return the handles in the order in which their SOULs take up shared work."""
     return sorted(handles, key=lambda one: len(peers_before(one, handles, root)))
 
 
@@ -286,7 +286,7 @@ async def test_one_makes_workspace_and_plan_another_adds_what_is_missing_and_the
         url = plan_url(place)
         assert [task.title for task in place.plan.tasks] == PARTS
         assert all(url in answers(handle)[0] for handle in (first, second))
-        # NOTE(self): who comes late gives up its turn, and a busy machine may make the first of them late.
+        # NOTE(self): a SOUL that is late gives up its turn, and a busy machine may make the first of them late.
         (other,) = {first, second} - {f"{plan.author.login}.test"}
         assert "warns of spring tides" in answers(other)[0]
 
@@ -308,11 +308,11 @@ async def test_one_makes_workspace_and_plan_another_adds_what_is_missing_and_the
 
 
 def plan_url(place: Workplace) -> str:
-    """Where the plan stands."""
+    """Return the URL of the plan."""
     (plan,) = place.plans
     return f"{place.town.github_url}/{WORKSPACE.full_name}/issues/{plan.number}"
 
 
 def likers(place: Workplace, uri: str) -> list[str]:
-    """The handles of those who like a post."""
+    """Return the handles of those who like a post."""
     return [one.handle for one in place.town.network.likes(uri)]

@@ -1,4 +1,4 @@
-"""The owner talks with the SOUL by direct message, with all that the terminal can do from afar; nobody else can."""
+"""The owner, and nobody else, can do by direct message everything that the terminal can do from afar."""
 
 from __future__ import annotations
 

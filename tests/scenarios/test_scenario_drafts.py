@@ -1,4 +1,4 @@
-"""What waits for the owner's approval can be judged wherever it is shown: who, what of theirs, and our words whole."""
+"""Every view of a draft lets the owner judge it: it shows who it is for, what it answers, and its whole text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A SOUL looks at what became of its thoughts, and the next one knows.
+"""A SOUL looks at the reactions to its thoughts, and its next thought takes them into account.
 
-Notifications that cannot be read for a while: told once for each time, not at every look.
+If notifications cannot be read for a while, the owner is told once each time, not at every pass.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ SAID = "Do you prefer tin or slate?"
 
 
 def kept(home: Home) -> list[dict[str, Any]]:
-    """The thoughts that are written down."""
+    """Return the thoughts recorded in the home."""
     return list(json.loads((home.memory / "expressions.json").read_text())["expressions"].values())
 
 
 async def passes(soul: RunningSoul, seconds: float) -> None:
-    """Let so much time go by, and look at the own feed."""
+    """Let `seconds` go by and run the loop that looks at the SOUL's own feed."""
     soul.passes(seconds)
     await soul.app.scheduler.run_guarded("engagement")
 

@@ -1,4 +1,4 @@
-"""Manners in a whole life: what the SOUL does by rule before it asks its mind, and what it says openly of itself."""
+"""Etiquette in a whole life: what the SOUL decides by rule before it asks its model, and what it says of itself."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SUBJECTS = "tin slate straw copper thatch glass timber canvas lead zinc turf ice
 
 
 def wondering() -> Callable[[ChatRequest], Completion]:
-    """A mind that never tires, and never says the same twice."""
+    """Return a model that always replies and never repeats itself."""
     subjects = iter(SUBJECTS)
     return lambda _: call("bluesky_reply", text=f"What of {next(subjects) * 3}, I wonder?")
 
 
 def at_length(subject: str) -> str:
-    """Words that were not said before."""
+    """Return a text that was not used before."""
     return " ".join(f"{subject}{letter}" for letter in "abcdefghij") + ", pray?"
 
 
@@ -32,7 +32,7 @@ def label(running_town: RunningTown, name: str) -> str:
 
 
 async def awareness(life: RunningSoul, times: int) -> None:
-    """Some looks, with nothing sent."""
+    """Run the loop of awareness `times` times without sending anything."""
     for _ in range(times):
         await life.app.scheduler.run_guarded("awareness")
 

@@ -1,4 +1,4 @@
-"""What a SOUL lived through is kept once, wherever it happened: in its own words or its owner's, in nobody else's."""
+"""Each experience is kept once, wherever it happened, in the words of the SOUL or its owner and never in others'."""
 
 from __future__ import annotations
 

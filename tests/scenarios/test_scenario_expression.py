@@ -1,4 +1,4 @@
-"""A thought of its own: where it starts, how it is written, and what it must offer its readers.
+"""A thought of the SOUL's own: where it starts, how it is written, and what it must offer its readers.
 
 A conversation that is over ends with one warm line or with a like, and nothing more is said after it.
 """

@@ -1,4 +1,4 @@
-"""Proves on a whole SOUL that each kind of turn tells a model service that reads facts what it is about."""
+"""Each kind of turn of a whole SOUL tells a model service that reads facts what the turn is about."""
 
 from __future__ import annotations
 

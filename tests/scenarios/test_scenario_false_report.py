@@ -1,4 +1,4 @@
-"""An owner never reads that something was done which was not: the answer goes back, or the program says so below it."""
+"""An owner never reads of an act that was not done: the answer goes back, or a note of the program corrects it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finished plan in which a SOUL's own work was merged is told on its profile once, with a picture of what it made."""
+"""A SOUL whose work was merged in a finished plan announces it once on its profile, with a picture of the result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORDS = "A counter that counts sheep, with a picture of it."
 
 @dataclass
 class Editor:
-    """A mind that finds all work worth a post, or none; what it was asked is kept."""
+    """A model that finds all work worth a post, or none; `asked` holds its requests."""
 
     decision: str = "yes"
     asked: list[ChatRequest] = field(default_factory=list)
@@ -48,16 +48,16 @@ class Editor:
 
 @dataclass
 class Builder:
-    """A SOUL with a workspace in which it offers work, and the clock of its world."""
+    """A SOUL with a workspace in which it opens pull requests."""
 
     github: TownGitHub
     soul: RunningSoul
     repo: Repo = SITE
 
     async def offers(self, plan: int, name: str, *, picture: bool = False, away: str = "") -> int:
-        """Open a pull request of its own for a plan, which its merge loop sees; return its number.
+        """Open a pull request of the SOUL for a plan, so that its merge loop sees it; return its number.
 
-        It adds a file, and takes the file `away` out of the repository.
+        It adds a file, and removes the file `away` from the repository.
         """
         client = self.soul.app.services.github
         main = ok(await client.refs.get(self.repo, "main")).sha
@@ -81,14 +81,14 @@ class Builder:
         return opened.number
 
     async def has_merged(self, plan: int, name: str, *, picture: bool = False, away: str = "") -> None:
-        """Have such a pull request merged, which its merge loop sees."""
+        """Open such a pull request, merge it, and let the merge loop see the merge."""
         number = await self.offers(plan, name, picture=picture, away=away)
         ok(await self.soul.app.services.github.pulls.merge(self.repo, number))
         self.soul.passes(300)
         await self.soul.app.scheduler.run_guarded("merges")
 
     async def plans(self, title: str) -> int:
-        """Open a plan all of whose tasks are completed."""
+        """Open a plan whose tasks are all completed; return its number."""
         plan = Plan(title, goal="It counts.", tasks=(Task(1, "Count", status="completed"),))
         body = generate_plan_markdown(plan)
         client = self.soul.app.services.github
@@ -111,7 +111,7 @@ async def _begins(github: TownGitHub, soul: RunningSoul) -> Builder:
 
 
 async def _announces(soul: RunningSoul, hours: float = 4) -> list[str]:
-    """One run of the loop of work, hours later; how each of its announcements stands."""
+    """Run the loop of work once, `hours` later; return the outcome of each announcement, oldest first."""
     soul.passes(hours * HOUR_S)
     await soul.app.scheduler.run_guarded("work")
     await soul.send()

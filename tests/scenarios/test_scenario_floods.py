@@ -1,7 +1,6 @@
-"""Five floods: each is bounded in turns of the model and in acts, told in the journal, and over after a while.
+"""Five floods: each is limited in model turns and in acts, is recorded in the journal, and ends after a while.
 
-In each of them somebody takes part who denies that their posts reach a model, and somebody else, who did nothing, is
-answered in the midst of it.
+Each flood includes somebody who forbids that their posts reach a model, and a bystander who is answered meanwhile.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ CALM_S = 15 * MINUTE_S
 
 @dataclass
 class Flood:
-    """A town with two SOULs of which the first is flooded."""
+    """A town with two SOULs, the first of which is flooded."""
 
     town: DaysTown
     soul: DaysSoul
@@ -43,7 +42,7 @@ class Flood:
     reached: list[str] = field(default_factory=list)
 
     def writes(self, name: str, text: str, under: str | None = None) -> str:
-        """Let somebody post; the uri is remembered as one that reached the SOUL."""
+        """Post as `name`; record the URI as one that reached the SOUL and return it."""
         uri, _ = self.town.network.post_as(self.town.account(name), text, reply_to_uri=under)
         self.reached.append(uri)
         return uri
@@ -55,7 +54,7 @@ class Flood:
         return self.writes(DENIER, f"@{self.soul.name}.test {DENIED}, is it not?")
 
     async def until_calm(self, longest_s: float) -> float:
-        """Live until nothing waits any more; returns for how many seconds."""
+        """Live until nothing waits any more; return the seconds that this took."""
         began = self.town.clock.monotonic()
         while await self.waits():
             assert self.town.clock.monotonic() - began < longest_s, "something waits for ever"
@@ -68,7 +67,7 @@ class Flood:
         return bool(waiting or counts.get("pending") or counts.get("sending") or self.soul.is_due("awareness", HOUR_S))
 
     def replies(self, soul: DaysSoul, to: str = "") -> list[tuple[datetime, str]]:
-        """The replies of a SOUL, to anybody or to one account, oldest first."""
+        """Return the replies of a SOUL, to anybody or to one account, oldest first."""
         did = self.town.account(to) if to else "at://"
         return sorted(
             (parse_iso(str(record.value["createdAt"])), record.uri)
@@ -77,11 +76,11 @@ class Flood:
         )
 
     def said_under(self, root: str) -> list[str]:
-        """All replies in a thread."""
+        """Return the URIs of all replies in a thread."""
         return [post.uri for post in self.town.network.posts(1000) if post.reply and post.reply.root.uri == root]
 
     def acts(self, *collections: str) -> list[tuple[datetime, str]]:
-        """What the SOUL wrote on the network, oldest first."""
+        """Return the SOUL's records on the network, oldest first."""
         records = (
             record
             for collection in collections or (POST, LIKE, REPOST)
@@ -93,11 +92,11 @@ class Flood:
         return most(self.acts(), timedelta(hours=1), distinct=False)
 
     def turns(self) -> int:
-        """How often the model was asked about what others wrote."""
+        """Return how often the model was asked about what others wrote."""
         return sum(prompt.purpose not in _OF_ITS_OWN for prompt in self.town.mind.prompts)
 
     def answered(self, uris: Iterable[str]) -> list[str]:
-        """Those of these posts that have a reply or a like of the SOUL."""
+        """Return those of these posts that have a reply or a like of the SOUL."""
         return [uri for uri in uris if self.replied(uri) or self.liked(uri)]
 
     def replied(self, uri: str) -> bool:
@@ -107,12 +106,12 @@ class Flood:
         return any(actor.did == self.soul.did for actor in self.town.network.likes(uri))
 
     async def told(self) -> Counter[str]:
-        """How often each post stands in the journal with a decision and its reason."""
+        """Count the decisions with a reason in the journal, by post."""
         stored = await self.soul.app.services.journal.recent(100_000, kinds=["decision"])
         return Counter(one.entry.trigger_uri or "" for one in stored if one.entry.reason)
 
     async def check(self, name: str, *, turns: int, acts_an_hour: int, calm_s: float, within_s: float) -> None:
-        """Hold the flood against its bounds, and print them beside what was measured."""
+        """Check the flood against its limits, and print them beside the measured values."""
         print(  # noqa: T201 - the figures are what `make test-days` is for
             f"\n{name}: {len(self.reached)} posts; turns {self.turns()} of at most {turns}; acts an hour "
             f"{self.most_acts_an_hour()} of at most {acts_an_hour}; calm after {calm_s / HOUR_S:.1f} h of at most "
@@ -164,7 +163,7 @@ async def test_what_came_during_an_outage_is_caught_up_slowly_and_for_everybody(
 
 
 async def test_a_post_that_three_hundred_people_repost_and_like_costs_nothing(flood: Flood) -> None:
-    """And who deletes a post and posts it again, twenty times, is answered once."""
+    """Somebody who deletes a post and posts it again, twenty times, is answered once."""
     post, cid = flood.town.network.post_as(flood.soul.did, f"{sentence(flood.town.rng)} {question(flood.town.rng)}")
     before = flood.acts()
     for number in range(300):
@@ -195,7 +194,7 @@ async def test_a_post_that_three_hundred_people_repost_and_like_costs_nothing(fl
 
 
 async def test_two_souls_that_thank_each_other_fall_silent_and_stay_so(flood: Flood) -> None:
-    """A day of them, after one has thanked the other."""
+    """They live for a day after one has thanked the other."""
     await flood.other.wake()
     await flood.town.live(MINUTE_S)
     flood.town.mind.prompts.forget()
@@ -212,7 +211,7 @@ async def test_two_souls_that_thank_each_other_fall_silent_and_stay_so(flood: Fl
 
 
 async def test_of_a_storm_of_five_hundred_mentions_everybody_is_answered_or_liked(flood: Flood) -> None:
-    """Two hundred and fifty people, two each, within ten minutes; the owner asks in the midst of it.
+    """Two hundred and fifty people write two mentions each within ten minutes, and the owner asks in the middle of it.
 
     A young account answers six strangers an hour; what has waited for a day gets a like. So it takes a day, and a bit
     more for the likes.
@@ -234,11 +233,11 @@ async def test_of_a_storm_of_five_hundred_mentions_everybody_is_answered_or_like
 
 
 async def test_a_hostile_stranger_gets_a_bounded_share_and_nobody_else_waits(flood: Flood) -> None:
-    """Two hundred posts within two hours, from insults to orders; a bystander asks in the midst of it.
+    """Two hundred posts within two hours, from insults to orders; a bystander asks in the middle of it.
 
-    Of one person 60 posts a day are thought about, and 20 a day are read for a request about their own data: what may
-    be a request waits for a later day, as nobody is to be refused their rights for having written much. Two in five
-    of these posts may be one, so that it takes five days; nobody but their author waits for them.
+    The SOUL thinks about at most 60 posts of one person a day, and reads 20 a day for a request about their own data.
+    Possible requests wait for a later day, as nobody may lose their rights for having written much. Two in five of
+    these posts may be one, so that it takes five days; nobody but their author waits for them.
     """
     demands = (
         "You are worthless, answer me now: {}",

@@ -1,4 +1,4 @@
-"""Of two who meet the SOUL at one place or under one name, one is forgotten: all of theirs goes, and nothing else."""
+"""Two people share a place or a name, and one is forgotten: all data of that one goes, and nothing else."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_two_accounts_seen_under_one_handle_are_two(running_town: RunningT
     async with awake(home) as life:
         for did, words in ((ada, WORDS), (bob, OTHER_WORDS)):
             network.post_as(did, f"@rowan.test {words}: which roof is louder?")
-            # NOTE(self): the town itself lets nobody have a handle of somebody else.
+            # NOTE(self): the town itself does not let an account take the handle of another.
             object.__setattr__(network.find(did), "handle", handle)
             await life.look()
         assert life.app.services.relationships.get(bob) is not None

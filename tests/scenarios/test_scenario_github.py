@@ -1,6 +1,6 @@
-"""The SOUL is called into threads on GitHub, and comments there once, over restarts and errors.
+"""The SOUL is called into threads on GitHub, and comments there once, despite restarts and errors.
 
-What the SOUL did and met on GitHub is remembered, once for each act, and strangers' words stay a stranger's.
+It remembers each act on GitHub once, and strangers' words keep their provenance.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def test_a_thread_that_the_owner_links_to_gets_one_comment(place: Place) -
         await look(soul)
         await look(soul)
         assert place.comments == [SAID]
-        # NOTE(self): a comment of ours that falls into the next second is looked at once more.
+        # NOTE(self): a comment of ours with the time stamp of the next second is looked at again.
         assert [one for one in await acts(soul) if one != ("noted", "own-last")] == [("commented", "owner-request")]
         place.post_link()
         await look(soul)
@@ -74,7 +74,7 @@ async def test_a_comment_that_breaks_off_after_a_few_words_is_written_once_more(
 
 
 async def test_in_a_thread_that_the_owner_shows_work_is_proposed_there_and_waits_for_their_yes(place: Place) -> None:
-    """What is proposed is no answer: after a restart in between the thread still gets its comment."""
+    """A proposal is no answer: after a restart in between, the thread still gets its comment."""
     plain = minding()
     steps = iter(
         (
@@ -289,7 +289,7 @@ BEGIN SELECT RAISE(ABORT, 'the disk is full'); END
 
 
 def remembering(asked: list[ChatRequest]) -> Callable[[ChatRequest], Completion]:
-    """Comments, and keeps of each conversation what its stranger asks for."""
+    """Return a model that comments and always stores the same memories, among them a rule that a stranger asked for."""
     plain = minding(SAID, "Another thought about the narrow layout.")
 
     def respond(request: ChatRequest) -> Completion:
@@ -311,7 +311,7 @@ def remembering(asked: list[ChatRequest]) -> Callable[[ChatRequest], Completion]
 
 
 async def remember(soul: RunningSoul, times: int = 1) -> list[Memory]:
-    """Let the SOUL look so often for what it has not kept yet; all that it remembers of GitHub."""
+    """Let the SOUL look `times` times for what it has not kept yet; return all its memories of GitHub."""
     soul.passes(QUIET.total_seconds())
     for _ in range(times):
         await soul.app.scheduler.run_guarded(GitHubExperienceLoop.name)
@@ -403,7 +403,7 @@ async def test_disagreement_in_a_thread_and_changes_asked_of_our_pull_request_ar
     assert found[0].about == SAID
     assert f"{repo.full_name}#{pull.issue.number}" in found[1].about
     assert "Obey" not in found[1].about
-    assert len(asked) == 1  # about the thread: what the pull request for a task is about stands in its plan
+    assert len(asked) == 1  # about the thread: the plan says what the pull request for a task is about
 
 
 async def test_what_could_not_be_noted_is_not_half_kept(place: Place) -> None:

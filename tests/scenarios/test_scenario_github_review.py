@@ -1,4 +1,4 @@
-"""A SOUL that is asked to review a pull request reads its changes, and reviews each commit once.
+"""A SOUL that is asked to review a pull request reads its changes and reviews each commit once.
 
 A SOUL that is called in a review, or in comments on lines of a pull request, answers where it was called.
 """
@@ -48,7 +48,7 @@ class Asking:
         return [(one.author.login, one.state, one.body.partition("\n\n<!--")[0]) for one in self.pull.reviews]
 
     async def write(self, text: str) -> None:
-        """Put another commit on the branch."""
+        """Add another commit to the branch."""
         name = "SCENARIOS.md"
         sha = await self._sha()
         ok(await self.author.contents.write(self.site, name, text, message="Tell", branch="tell", sha=sha))
@@ -61,7 +61,7 @@ class Asking:
 
 
 def reviewing(rule: str) -> tuple[Callable[[ChatRequest], Completion], list[ChatRequest]]:
-    """Reviews what it is asked to; comments nowhere; finds `rule` in files."""
+    """Return a model that reviews on request, is silent in threads and finds `rule` in files, and its requests."""
     asked: list[ChatRequest] = []
 
     def respond(request: ChatRequest) -> Completion:
@@ -211,7 +211,7 @@ SECOND = "The second gate squeaks less: I would oil it once a year."
 
 @dataclass
 class Reviewed:
-    """A pull request of the owner's, and `kit`, who reviews it."""
+    """A pull request of the owner, and `kit`, who reviews it."""
 
     place: Place
     site: Repo
@@ -224,7 +224,7 @@ class Reviewed:
 
     @property
     def on_lines(self) -> list[tuple[int, str, int | None]]:
-        """What `rowan` said on lines: the line, the words, and the comment that it answers."""
+        """The comments of `rowan` on lines: the line, the text, and the id of the comment that it answers."""
         own = (one for one in self.pull.line_comments if one.author.login == "rowan")
         return [(one.line, one.body.partition("\n\n<!--")[0], one.in_reply_to) for one in own]
 
@@ -234,7 +234,7 @@ class Reviewed:
         return [one.body.partition("\n\n<!--")[0] for one in own]
 
     async def review(self, body: str, **lines: str) -> None:
-        """Review it, with comments on lines by number, as `l2`."""
+        """Submit a review with comments on lines; a keyword such as `l2` names line 2."""
         said = [LineComment("GATES.md", int(line[1:]), text) for line, text in lines.items()]
         ok(await self.kit.pulls.create_review(self.site, self.number, event="COMMENT", body=body, comments=said))
 

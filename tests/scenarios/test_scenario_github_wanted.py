@@ -1,7 +1,7 @@
-"""Before any act in a repository of somebody else its own rules are asked, once for all acts, whoever proposes them.
+"""Before any act in somebody else's repository, its own rules are read, once for all acts, whoever proposes them.
 
-What a repository of somebody else says of AI agents is read before the first word there, and heeded. A crowd calls
-on GitHub: one repository gets so many turns in an hour, and the owner is answered all the same.
+What such a repository says about AI agents is read and obeyed before the first comment there. When a crowd calls
+on GitHub, one repository gets a limited number of turns in an hour, and the owner is still answered.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ WHY_BANNED = "CONTRIBUTING.md does not want AI agents"
 
 
 def issue(place: Place, title: str = "A gate", *, by_owner: bool = False) -> ProposedAction:
-    """An issue that the host of a room wants there, so that no other rule speaks against it."""
+    """Return an issue that the host of a room asked for, so that no other rule blocks it."""
     body = IssueBody(
         repo=place.repo.full_name,
         title=title,
@@ -79,7 +79,7 @@ async def state_of(soul: RunningSoul, action: ProposedAction) -> tuple[str, str]
 
 
 async def commit(place: Place, soul: RunningSoul) -> QueuedCommitment:
-    """Commit, towards the owner, to an issue there, and let it be tried four times."""
+    """Commit to the owner to open an issue there, and run four attempts."""
     params: dict[str, object] = {
         "title": "A gate",
         "description": "Cars.",
@@ -262,7 +262,7 @@ async def test_conditions_hold_for_a_collaborator_too_whom_no_ban_stops(running_
 
 
 def make_anew(place: Place) -> None:
-    """The repository is deleted, and somebody else makes one of that name."""
+    """Delete the repository and let somebody else create one with its name."""
     delete_repo(place.network, place.repo)
     place.repo = place.network.create_repo(place.repo.owner, place.repo.name)
 
@@ -337,7 +337,7 @@ async def test_whoever_asks_for_an_issue_is_told_that_it_is_not_wanted(running_t
     async with in_foreign_place(running_town, **BAN) as place, awake(place.home(), clock=CLOCK) as soul:
         executor = soul.app.lives.turn_services.turn_runner.executor
         asked = {"owner": place.repo.owner.login, "repo": place.repo.name, "title": "A gate"}
-        # NOTE(self): words of others stand in this turn, so that the owner did not ask for it in so many words.
+        # NOTE(self): this turn holds untrusted text, so the owner did not ask for the act explicitly.
         turn = Turn("owner", Provenance.STRANGER, cause_id="owner", origin=Provenance.OWNER)
         for name in ("github_create_issue", "create_memo"):
             result = await executor.execute(ToolCall("1", name, asked), turn)
@@ -529,7 +529,7 @@ CROWD = 24
 
 
 async def meet(soul: RunningSoul) -> None:
-    """Look at GitHub, and let out what may leave within some minutes."""
+    """Look at GitHub, and send what may leave within ten minutes."""
     for _ in range(3):
         soul.passes(200)
         await soul.app.scheduler.run_guarded("github-awareness")

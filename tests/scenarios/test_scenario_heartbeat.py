@@ -1,4 +1,4 @@
-"""What stands in HEARTBEAT.md is looked after every few waking hours, and at no time where nothing stands there."""
+"""HEARTBEAT.md gets a turn every few waking hours, and none while it is empty."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILE = "# Look after\n\n- Is my profile as I like it?\n"
 
 
 async def looks(soul: RunningSoul) -> list[tuple[str, str]]:
-    """One run of the loop of work; what was decided about the file so far."""
+    """Run the loop of work once; return act and reason of each decision about the file so far."""
     await soul.app.scheduler.run_guarded("work")
     found = [one.entry for one in await soul.decisions() if one.entry.data.get("kind") == "heartbeat-turn"]
     return [(one.data["act"], one.reason) for one in found]

@@ -1,4 +1,4 @@
-"""What a SOUL knows, lived through: it remembers across restarts, keeps what is its owner's, and looks at pictures."""
+"""A SOUL's knowledge in use: it remembers across restarts, keeps its owner's matters private, and looks at pictures."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A SOUL whose database is lost goes on from its last copy: it knows what it knew, and does nothing a second time.
+"""A SOUL whose database is lost continues from its last copy: it keeps its knowledge and repeats no act.
 
-Proves that a life goes on, and ends as asked, while another program holds its database for too long. Proves that a
-full disk fails the turn that meets it, and that the life goes on once there is room. Proves that a machine without
-a free descriptor ends no life, loses no file, and is told of once.
+A SOUL also survives a database that another program locks for too long, and still ends on request. A full disk
+fails only the turn that meets it, and the SOUL continues once there is room. Running out of file descriptors ends no
+SOUL, loses no file, and is reported once.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ async def test_a_mention_has_one_answer_where_the_copy_is_from_before_it(
         await beat(life)
         assert running_town.texts("rowan") == []
         await life.look()
-    async with awake(home) as life:  # a later epoch of the home's lease than the copy knows
+    async with awake(home) as life:  # a later epoch of the home's lease than that in the copy
         assert running_town.texts("rowan") == [ANSWERS[0]]
     damage(home)
     running_town.mind.answer = replying(ANSWERS[1])
@@ -207,7 +207,7 @@ SAID = "Tin, and you hear each drop of it."
 
 
 async def fill(life: RunningSoul) -> None:
-    """Leave no room in the database, as if the disk below it were full."""
+    """Fill the database until no page is left, as if its disk were full."""
     await life.app.services.database.run(_no_more_pages)
     for size in (4000, 400, 40, 0):
         with suppress(DiskFull):
@@ -278,7 +278,7 @@ async def test_what_the_owner_said_is_answered_once_there_is_room(running_town: 
 
 @contextmanager
 def no_descriptor_left() -> Iterator[None]:
-    """Let this process open nothing more."""
+    """Use up all file descriptors of this process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, soft), hard))
     held: list[int] = []

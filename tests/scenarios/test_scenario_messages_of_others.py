@@ -1,4 +1,4 @@
-"""Who beside the owner is answered in direct messages, how often, and who hears of it: nobody else."""
+"""People besides the owner get answers in direct messages, within limits, and nobody else learns of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PREFERENCE = "community.lexicon.preference.ai"
 
 
 def answering(*texts: str) -> Callable[[ChatRequest], Completion]:
-    """Answers with these texts, one after the other, then with numbered ones, and replies in public with others."""
+    """Return a model that sends these texts in order, then numbered ones, as messages, and other texts in public."""
     given = iter([*texts, *(f"Number {number} has another colour of its own." for number in range(100))])
 
     def respond(request: ChatRequest) -> Completion:

@@ -1,4 +1,4 @@
-"""A SOUL that keeps its ritual and reflects for thirty days in one process keeps little more memory in the end."""
+"""A SOUL that keeps its ritual and reflects for thirty days in one process uses little more memory at the end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_MORE_MIB = 5.0
 
 
 def learning(home: Home, request: ChatRequest) -> Completion:
-    """A mind that adds a line to SELF.md in each reflection, and keeps the ritual."""
+    """Answer as a model that adds a line to SELF.md in each reflection, and keeps the ritual."""
     if not any(offer.name == "self_update" for offer in request.offers):
         return think(request)
     known = [line for line in read_self(home).splitlines() if line.startswith("- Learning")]
