@@ -175,7 +175,7 @@ async def test_a_document_killed_at_any_request_is_offered_once(tmp_path: Path) 
 
 
 async def _check_document(github: GitHub, repo: Repo) -> None:
-    """Check for one first commit, one branch with one commit on it, and one pull request with one reviewer."""
+    """Check for one first commit, one branch with two commits on it, and one pull request with one reviewer."""
     main = ok(await github.refs.get(repo, "main")).sha
     assert ok(await github.refs.commit(repo, main)).parents == ()
     (pull,) = ok(await github.pulls.list(repo, state="all"))

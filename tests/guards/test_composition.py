@@ -140,7 +140,7 @@ _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def missing(text: str) -> list[str]:
-    """Return the broken links of a page: to a missing file, or to a name that the linked file does not define."""
+    """Return the broken links of a page: missing files and headings, and names that the linked file does not define."""
     found: list[str] = []
     for row in _ROW.finditer(text):
         name, _, heading = row["path"].partition("#")

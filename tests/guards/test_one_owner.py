@@ -71,7 +71,7 @@ _NAMED = re.compile(r"\b(?:FROM|INTO|UPDATE|JOIN)\s+(?:OR\s+[A-Z]+\s+)?[\"`]?(\w
 
 
 def tables() -> set[str]:
-    """Return the tables of the schema, without those that only index another table."""
+    """Return the tables of the schema, without the internal tables of its word index."""
     with closing(sqlite3.connect(":memory:")) as connection:
         know_handles(connection)
         for script in MIGRATIONS.values():

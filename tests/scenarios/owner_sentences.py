@@ -1,4 +1,4 @@
-"""Sentences of an owner in reply to a mention, in many languages: some forbid an act and some order one.
+"""Sentences that an owner writes after a mention, in many languages: some forbid an act and some order one.
 
 `{who}` stands for an account. Each sentence comes with the tool of the act that it is about.
 """

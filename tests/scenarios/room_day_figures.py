@@ -129,7 +129,7 @@ class Day:
         return found
 
     def since_host(self) -> list[int]:
-        """Return the number of agent messages after each host message and each opener, up to the next."""
+        """Return the number of agent messages after each host message and after each start of a conversation."""
         counts = [0]
         for talk in self.conversations():
             counts.append(0)

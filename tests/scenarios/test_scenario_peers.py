@@ -35,7 +35,7 @@ A_DAY_S = 90
 
 
 def speaking(request: ChatRequest) -> Completion:
-    """Answer as a model that writes the sentences it is asked for, and is silent in threads."""
+    """Answer as a model that writes the sentences it is asked for, and likes posts or is silent in threads."""
     names = {offer.name for offer in request.offers}
     if "say_who_you_are" in names:
         return call("say_who_you_are", sentence="I keep notes on how old houses stay dry.")

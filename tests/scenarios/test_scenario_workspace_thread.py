@@ -316,7 +316,7 @@ async def ended(running_town: RunningTown) -> AsyncIterator[WorkspaceTown]:
 
 
 async def finished(ended: WorkspaceTown, one: LivingSoul) -> StoredIssue:
-    """Return the sentinel issue of the SOUL, after it has recorded it."""
+    """Return the sentinel issue that the SOUL opened, after the SOUL recorded its number."""
     await one.look(HOUR_S, times=2)
     number = one.watched.finished_issue_number
     assert number is not None
