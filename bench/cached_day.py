@@ -1,8 +1,8 @@
-"""Measures how much of a day's input a service could take from its cache: 200 turns of a grown life, replayed.
+"""Measures how much of a day's input a service could take from its cache: 200 turns of a SOUL with a long history.
 
 Run: `python bench/cached_day.py [--seed 7]`. Exit code 1 if the share of `prefix`, of all requests, is under 93 %.
 
-Counted are the bytes of every request in the order in which services cache them (tool definitions, system prompt,
+It counts the bytes of every request in the order in which services cache them (tool definitions, system prompt,
 conversation), compared with all earlier requests of the day, byte by byte from the front. Everything after the first
 difference is paid. Three ways to count:
 
@@ -11,10 +11,10 @@ difference is paid. Three ways to count:
 - `marks, 5 min`: only up to a mark, like a service that caches what it is told to. The marks are read from the
   request as it is worded for such a service.
 
-For the last of them it prints what the input costs, in tokens at the full price: those found again count `FOUND`, those
-stored up to the last mark `STORED`.
+For the last of them it prints what the input costs, in tokens at the full price: cached tokens count `FOUND`, tokens
+stored up to the last mark count `STORED`.
 
-For the first of them it prints which parts of a request hold the rest, and what a service could find that looked for
+For the first of them it prints which parts of a request hold the rest, and what a service could reuse that looked for
 each line anywhere. No model is called. The prompts are made by the real prompter from real files; sizes are those of
 `GROWN`.
 """
@@ -193,13 +193,13 @@ def prompter_for(home: Home, day: Day, skills: Skills) -> Prompter:
     async def memory_md() -> str:
         return day.memory_md
 
-    async def daily(*, least: Provenance, began: datetime | None) -> Sequence[DayText]:  # noqa: ARG001 - the signature of a source
+    async def daily(*, least: Provenance, began: datetime | None) -> Sequence[DayText]:  # noqa: ARG001 - API of sources
         return list(day.pages(began=began))[::-1]
 
-    async def recall(turn: PromptTurn, /, *, shown: Collection[int]) -> Recalled:  # noqa: ARG001 - the signature of a source
+    async def recall(turn: PromptTurn, /, *, shown: Collection[int]) -> Recalled:  # noqa: ARG001 - API of sources
         return Recalled(day.recalled[: GROWN["memory"] * (PUBLIC_RECALL_ENTRIES if turn.public else RECALL_ENTRIES)])
 
-    async def attention_list(*, public: bool) -> str:  # noqa: ARG001 - the signature of a source
+    async def attention_list(*, public: bool) -> str:  # noqa: ARG001 - API of sources
         return f"{day.waiting} posts wait for you." if day.waiting else ""
 
     async def degraded() -> str:
@@ -305,7 +305,7 @@ async def live(root: Path, rng: random.Random) -> list[SentRequest]:
 
 
 async def _pass_time(home: Home, day: Day, turn: int, at: datetime) -> None:
-    """Change what the world and the SOUL itself change from turn to turn."""
+    """Change what the world and the SOUL itself change between turns."""
     day.recalled = f"What you remember that may matter here.\n\n- {day.prose(GROWN['memory'] * RECALL_ENTRIES)}"
     day.waiting = day.rng.randint(0, 6)
     day.outage = at.hour == 14  # noqa: PLR2004 - two in the afternoon

@@ -4,8 +4,8 @@ Run: `python bench/coding_task.py`. Exit code 1 if the cacheable share is under 
 
 The agent, its prompt, its tools and its sandbox are the real ones (needs bubblewrap); the answers of the model are a
 script: it reads two files of some size, writes a third, changes it, and runs tests; the long task also reads ranges
-of a large file. Counted are the bytes of every request in the order in which services cache them (tools, system
-prompt, conversation); the beginning that it shares with the request before it is cacheable. Four bytes are a token.
+of a large file. It counts the bytes of every request in the order in which services cache them (tools, system
+prompt, conversation); the beginning shared with the previous request is cacheable. Four bytes count as a token.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Usage: `python bench/dashboard.py [--rows 1000000] [--rounds 5]`
 
-The journal is generated: thirty days up to now of decisions, acts, model calls and errors, in a home in which
-nobody is awake, so that the first page also looks for the reason. Each page is requested by HTTP over loopback.
+The journal is generated: thirty days up to now of decisions, acts, model calls and errors, in a home whose SOUL is
+not awake, so that the first page also looks for the reason. Each page is requested by HTTP over loopback.
 
 The exit code is 1 if the slowest answer of a page takes more than a second.
 """

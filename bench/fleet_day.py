@@ -3,7 +3,7 @@
 Run: `python bench/fleet_day.py [--engine up|cluster] [--homes 20] [--asked 500] [--minutes 10] [--kills 9] [--cuts 9]`.
 Exit code 1 if something was lost or doubled. Reads /proc, so it needs Linux.
 
-People mention SOULs and write to them at random over a day that takes `--minutes`. Printed are how many were never
+People mention SOULs and write to them at random over a day that takes `--minutes`. It prints how many were never
 answered and how many twice, the share asleep, the seconds from the watcher's look that saw something to the SOUL's own
 first look (with a cluster also in parts), and at the end the memory for those that sleep, as the proportional set
 size (Pss) of all processes that remain for them. `--asked 0 --kills 0 --cuts 0` is a day on which nobody writes.

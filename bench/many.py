@@ -3,10 +3,10 @@
 Run: `python bench/many.py [--homes 5]`. Exit code 1 if a limit is passed. Reads /proc, so it needs Linux.
 
 For one home, then two, up to `--homes`: all live under one supervisor at a network on loopback, with a room and GitHub.
-Printed is the private memory of each SOUL's process (Private_Clean and Private_Dirty of smaps_rollup), the least and
-the most: 15 seconds after all are awake and in the room, and once more after each has answered a mention. Judged is the
-least while all are awake, that of a SOUL that has had no turn yet: memory that is used later stops being shared.
-For comparison: the same of one SOUL that lives by `soul run`.
+It prints the private memory of each SOUL's process (Private_Clean and Private_Dirty of smaps_rollup), the least and
+the most: 15 seconds after all are awake and in the room, and again after each has answered a mention. The limit holds
+for the least while all are awake, that of a SOUL without a turn yet: memory that is used later stops being shared.
+For comparison, it also prints the figure of one SOUL that lives by `soul run`.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ _ISSUE = "The start page shows yesterday's tide table until somebody reloads it 
 
 @dataclass
 class MeetingDay:
-    """The places where people meet the SOUL, and the addresses of their posts by a key of ours."""
+    """The places where people meet the SOUL, and the URIs of their posts by a key of ours."""
 
     town: RunningTown
     github: GitHubNetwork

@@ -178,7 +178,7 @@ class LatencyLimit:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How long each search took, in seconds: of processor time of this process, and until the answer was there."""
+    """The times of searches, in seconds: processor time of this process, and elapsed time until the answer."""
 
     processor: list[float]
     waited: list[float]

@@ -2,9 +2,9 @@
 
 Run: `python bench/room_turn.py`. Exit code 1 if a turn takes over 3,000 tokens, or a first look over a quarter of it.
 
-A conversation of six peers, 60 messages long; the SOUL is as `soul init` lays it out. Counted are the tokens of the
-whole request, tool included, as they are estimated for the budget of a prompt. A first look is taken only if all that
-is new are messages of peers that need nothing from us (`modules/lives/space/first_look.py`); a turn that follows it
+A conversation of six peers, 60 messages long; the SOUL is as `soul init` lays it out. It counts the tokens of the
+whole request, tool included, as estimated for the budget of a prompt. A first look is taken only if all new messages
+are by peers and need nothing from us (`modules/lives/space/first_look.py`); a turn that follows it
 costs both.
 """
 
@@ -97,7 +97,7 @@ def talk(now: datetime) -> RoomSnapshot:
 
 
 async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: Estimator) -> dict[str, int]:
-    """Return the tokens of the request that decides, by part."""
+    """Return the tokens of a turn's request, by part."""
     home = Home.at(root)
     write_atomic(home.soul, template("SOUL.md"))
     write_atomic(home.self_md, template("SELF.md"))
@@ -136,7 +136,7 @@ async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: E
 
 
 def first_look(skills: Skills, snapshot: RoomSnapshot, estimator: Estimator) -> int:
-    """Return the tokens of the request that decides whether the other is needed."""
+    """Return the tokens of the request that decides whether a turn is needed."""
     system = skills.render(JUDGEMENT, f"{QUESTION} System Prompt")
     asked = messages_for(skills, QUESTION, examples=f"{QUESTION} Examples", said=shown(snapshot.history))
     return estimator.estimate(system) + sum(estimator.estimate(str(message.content)) for message in asked)

@@ -2,7 +2,7 @@
 
 Usage: `python bench/space_load.py [--members 100] [--messages 3000] [--paced 200]`
 
-The members run in a process of their own, which does as little as possible: it looks for a run's last frame, and
+The members run in a separate process, which does as little as possible: it looks for a run's last frame, and
 reads when a frame was sent. The server writes its record as always. The exit code is 1 if a figure passes its
 limit.
 """

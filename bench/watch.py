@@ -2,9 +2,9 @@
 
 Run: `python bench/watch.py [--souls 1000]`. Exit code 1 if a limit is passed. Reads /proc, so it needs Linux.
 
-Each SOUL has an account at a network on loopback and hands over to one watcher, which then looks for a minute. Printed
-are the process's private memory (Private_Clean and Private_Dirty of smaps_rollup), the requests per second, the logins,
-and after how many seconds a mention woke its SOUL.
+Each SOUL has an account at a network on loopback and hands over to one watcher, which then looks for a minute. It
+prints the process's private memory (Private_Clean and Private_Dirty of smaps_rollup), the requests per second, the
+logins, and after how many seconds a mention woke its SOUL.
 """
 
 from __future__ import annotations

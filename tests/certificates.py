@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 def certificate_for(name: str, folder: Path) -> Path:
-    """A certificate that signs itself, and its key, in one file."""
+    """Write a self-signed certificate and its key to one file; return its path."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     today = dt.datetime.now(dt.UTC)

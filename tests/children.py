@@ -1,4 +1,4 @@
-"""Children of a test: programs of its own, each in a process group of its own, that never outlive it."""
+"""Child processes of a test, each in its own process group, that never outlive it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from adapters.git.client import drain
 
 @contextlib.asynccontextmanager
 async def child_of(module: str, *args: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """`python -m module args`, with pipes to its input and output; killed in the end, with whatever it started."""
+    """Run `python -m module args` with pipes to its input and output; kill it and its children at the end."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -1,4 +1,4 @@
-"""What every test may ask for."""
+"""Fixtures and hooks for every test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.exploration import EXPLORE, examples
 from tests.running_town import RunningTown, clean_environment, open_running_town
 from tests.town_github import TownGitHub, serve_github
 
-# NOTE(self): how fast examples come depends on what else the machine does; what they show does not.
+# NOTE(self): the time that an example takes depends on the load of the machine, its result does not.
 settings.register_profile(
     "project",
     deadline=None,
@@ -28,19 +28,19 @@ settings.register_profile(
 )
 settings.load_profile("project")
 
-# NOTE(self): nothing that a test starts speaks TLS with the world, and to read a hundred certificates for each client
-# takes longer than most tests. The programs that a test starts inherit it.
+# NOTE(self): no program in a test speaks TLS with the outside world, and reading a hundred certificates for each client
+# takes longer than most tests. The programs that a test starts inherit this setting.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "fixtures" / "no_authority.pem")
 
 pytest_plugins = ["tests.left_out"]
 
 _COLLECT_AFTER = (10_000, 20, 20)
-"""What Python does after 700 objects, at its usual thresholds, takes a sixth of the processor time of all tests."""
+"""At the usual thresholds, collecting after 700 objects takes a sixth of the processor time of all tests."""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Thousands of collected tests stay to the end: the garbage collector need not look at them again and again."""
+    """Exempt the collected tests from garbage collection, as thousands of them stay to the end."""
     gc.disable()
     try:
         return (yield)
@@ -57,9 +57,9 @@ def pytest_asyncio_loop_factories() -> dict[str, type[CountingLoop]]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_environment(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A developer's own settings must not reach the SOULs of a test, nor coverage the programs that one starts.
+    """Keep a developer's settings out of the SOULs of a test, and coverage out of the programs that it starts.
 
-    What these keep of themselves stays with the test.
+    State files of the programs go to a temporary folder.
     """
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     for name in (*clean_environment(), "COVERAGE_PROCESS_CONFIG"):
@@ -68,7 +68,7 @@ def _own_environment(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(autouse=True)
 def _own_chance(request: pytest.FixtureRequest) -> None:
-    """What a test draws from the global generator is the same in every run."""
+    """Seed the global random generator with the name of the test, so that each run draws the same."""
     if not EXPLORE:
         random.seed(request.node.nodeid)
 

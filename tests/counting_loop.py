@@ -1,4 +1,4 @@
-"""An event loop that knows which work of its threads is unfinished, for which `FakeClock` waits before it moves."""
+"""An event loop that knows which calls in its threads are unfinished; `FakeClock` waits for these before it moves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class CountingLoop(asyncio.SelectorEventLoop):
-    """The usual loop; `unfinished` holds a future for each work in a thread that neither ended nor asked the loop."""
+    """The usual loop. `unfinished` holds a future for each call in a thread that neither ended nor called the loop."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a call costs in processor time. For tests marked `perf`: what else the machine does changes it a little."""
+"""The processor time of a call, for tests marked `perf`; other load on the machine changes it only a little."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 
 def cpu_s(call: Callable[[], object], *, runs: int = 1) -> float:
-    """Return the least processor time of `runs` calls, in seconds."""
+    """Return the shortest processor time of `runs` calls, in seconds."""
     return min(_once(call) for _ in range(runs))
 
 
@@ -20,8 +20,8 @@ def takes_less(limit_s: float, call: Callable[[], object], *, runs: int) -> bool
 
 def _once(call: Callable[[], object]) -> float:
     collects, tracer = gc.isenabled(), sys.gettrace()
-    gc.disable()  # what a whole test run has left behind is not this call's cost
-    sys.settrace(None)  # neither is what a run under coverage notes of each line
+    gc.disable()  # garbage left by the whole test run is not a cost of this call
+    sys.settrace(None)  # neither is the tracing of each line under coverage
     try:
         began = time.process_time()
         call()

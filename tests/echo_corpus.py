@@ -1,7 +1,7 @@
-"""The corpus of echoes: rooms of two to six messages, and a candidate that repeats one of them, or does not.
+"""The corpus of echoes: rooms of two to six messages, each with a candidate that repeats one of them or does not.
 
-Written by hand, but for the near-verbatim candidates, which a program made of their sources. Each topic belongs to one
-half: what is tuned is tuned on `dev`, what is claimed is measured on `held-out`.
+Written by hand, except the near-verbatim candidates, which a program made from their sources. Each topic belongs to one
+half: rules are tuned on `dev`, and claims are measured on `held-out`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ STRATA: tuple[Stratum, ...] = get_args(Stratum)
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A candidate and the room in which it would be said.
+    """A candidate, and the room in which it would be said.
 
     Attributes:
         id: unique in the corpus.
         topic: what the room talks about.
         split: the half to which the topic belongs.
-        stratum: how the candidate came from its source; a new point has none, though one is named.
+        stratum: how the candidate was derived from its source; a new point has no true source, though one is named.
         label: whether it repeats the source.
-        topic_words: words that nobody can avoid on this topic.
+        topic_words: words that are unavoidable on this topic.
         host: the question of the host.
-        peers: what was said since, oldest first.
-        source: the place in `peers` of the message that the candidate repeats, or contradicts.
-        candidate: what is about to be said.
+        peers: the messages since then, oldest first.
+        source: index in `peers` of the message that the candidate repeats or contradicts.
+        candidate: the message about to be said.
 
     """
 
@@ -53,7 +53,7 @@ class Pair:
 
 
 def corpus(split: Split | None = None) -> list[Pair]:
-    """All pairs, or those of one half."""
+    """Return all pairs, or those of one half."""
     rows = [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
     pairs = [Pair(**row | {"topic_words": tuple(row["topic_words"]), "peers": tuple(row["peers"])}) for row in rows]
     return [pair for pair in pairs if split in {None, pair.split}]

@@ -1,7 +1,7 @@
-"""How far generated tests look.
+"""The number of examples that generated tests try.
 
-The same examples in every run, a third of the usual number; where the environment variable `EXPLORE` is n, new
-ones, n times as many as usual.
+Each run tries the same examples, a third of the usual number; if the environment variable `EXPLORE` is n, it tries
+new ones, n times the usual number.
 """
 
 from __future__ import annotations

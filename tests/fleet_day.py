@@ -1,4 +1,4 @@
-"""A day of many SOULs that sleep most of the time, under either engine, with kills and partitions, and its figures."""
+"""A day of many SOULs that mostly sleep, under either engine, with kills and partitions, and its figures."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
     from town.model.types import ChatRequest
 
 _LOOK = "app.bsky.notification.listNotifications"
-_WATCHED = "25"  # the watcher asks for so many
+_WATCHED = "25"  # the page size of the watcher's requests
 _SAMPLE_S, _SETTLED_S = 1.0, 10.0
 _AT_ONCE = 40
-"""So many begin awake; more would not get through their first minutes on two cores at such a speed."""
+"""The number of homes that start at once; more would not get through their first minutes on two cores at this speed."""
 _CUT_S = (2.0, 20.0)
 _KILLED = ("soul", "watcher", "engine", "soul", "soul", "soul", "soul", "soul")
 _CUT = ("soul", "sleeper", "watcher", "engine")
 _AT_MOST, _COUNTED_S = 3, 900.0
-"""So often one process is killed within this time: who fails five times in it is left alone."""
+"""The most kills of one process within this time, as a SOUL that fails five times in it is left alone."""
 _MESSAGES = 0.2
 _WORDS = """
 slate tin thatch copper turf glass cedar clay felt lead zinc straw rain fog gale frost hail thaw dusk dawn gutter
@@ -68,7 +68,7 @@ EngineName = Literal["up", "cluster"]
 
 @dataclass(frozen=True)
 class DayPlan:
-    """How much happens; so many `hours` take `real_s`, and all live as much faster."""
+    """The size of a day: `hours` of the SOULs' time take `real_s` seconds, so all live faster by that factor."""
 
     homes: int
     asked: int
@@ -84,7 +84,7 @@ class DayPlan:
 
 @dataclass(eq=False)
 class Ask:
-    """A mention or a direct message: when the watcher first saw it, and the SOUL, by the monotonic clock."""
+    """A mention or a direct message, with the monotonic times at which the watcher and the SOUL first saw it."""
 
     did: str
     at_s: float
@@ -96,16 +96,16 @@ class Ask:
 
     @property
     def count(self) -> int:
-        """How often it was answered."""
+        """The number of its answers."""
         return sum(one.sender == self.did for one in self.convo.messages) if self.convo else self.answers
 
 
 @dataclass
 class Wire:
-    """Bluesky as the SOULs and the watcher reach it: it notes who looks when, and can be cut for some of them.
+    """Bluesky as the SOULs and the watcher reach it: records who looks when, and can be cut off for some of them.
 
-    `cut_until` is by account ("" for all) and whether it is the watcher that is cut off. Half of what is sent then
-    arrives all the same, and only its answer is lost.
+    The keys of `cut_until` are an account ("" for all) and whether the watcher is cut off. Half of the requests then
+    still arrive, and only their answers are lost.
     """
 
     app: ASGIApp
@@ -140,11 +140,11 @@ class Wire:
 
 
 async def _unheard(_: Message) -> None:
-    """Lose an answer."""
+    """Discard an answer."""
 
 
 def _account(request: Request) -> str:
-    """Return whose token a request has, "" for none."""
+    """Return the DID of a request's token, "" if there is none."""
     parts = request.headers.get("authorization", "").removeprefix("Bearer ").split(".")
     claims = json.loads(base64.urlsafe_b64decode(parts[1] + "==")) if len(parts) > 1 else {}
     return str(claims.get("sub", ""))
@@ -152,7 +152,7 @@ def _account(request: Request) -> str:
 
 @dataclass(kw_only=True)
 class UpEngine:
-    """`soul up`. The `log` is what the watcher tells, too."""
+    """The engine `soul up`. The `log` holds the watcher's output, too."""
 
     command: Sequence[str]
     log: Path
@@ -160,7 +160,7 @@ class UpEngine:
     environment: Mapping[str, str] = field(default_factory=dict)
     process: Process = field(init=False)
     steps: list[tuple[float, str, str]] = field(default_factory=list)
-    """When which home was let run, and when its process was started, as far as that can be seen from here."""
+    """The times, homes and names of the steps of waking, as far as the test can observe them."""
 
     async def start(self) -> None:
         given = {**os.environ, **self.environment}
@@ -173,22 +173,22 @@ class UpEngine:
         await self.process.wait()
 
     def parent(self) -> int:
-        """Return the process that starts the SOULs."""
+        """Return the pid of the process that starts the SOULs."""
         return self.process.pid
 
     def watcher(self) -> int:
-        """Return the process of the watcher."""
+        """Return the pid of the watcher."""
         return int(re.findall(r"^watch: process (\d+)", self.log.read_text(encoding="utf-8"), re.MULTILINE)[-1])
 
     async def kill(self) -> None:
-        """Kill what starts the SOULs, and start it again."""
+        """Kill the process that starts the SOULs, and start it again."""
         self.process.kill()
         await self.process.wait()
         await until(lambda: not any(lock_holder(home) for home in self.homes), what="the end of all")
         await self.start()
 
     def cut(self, seconds: float) -> None:
-        """Cut the watcher off from what starts the SOULs. Here they speak by a pipe."""
+        """Do nothing: here the watcher and the process that starts the SOULs share a pipe, which cannot be cut."""
 
 
 @dataclass(kw_only=True)
@@ -201,24 +201,24 @@ class ClusterEngine(UpEngine):
     _cut_until_s: float = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as the API does, while it can be reached."""
+        """Answer as the API does, unless it is cut off."""
         is_cut = scope["type"] == "http" and self.clock.monotonic() < self._cut_until_s
         await (drop(Request(scope)) if is_cut else self.api)(scope, receive, send)
 
     def parent(self) -> int:
-        return os.getpid()  # the town's kubelet runs here
+        return os.getpid()  # the town's kubelet runs in this process
 
     def watcher(self) -> int:
         return self.process.pid
 
     async def keep(self) -> None:
-        """Start the watcher again whenever it ends, as its Deployment does."""
+        """Restart the watcher whenever it ends, as its Deployment does."""
         while True:
             await self.process.wait()
             await self.start()
 
     async def follow(self) -> None:
-        """Note when a home is let run, and when its pod runs."""
+        """Record when a home is allowed to run, and when its pod runs."""
         before: set[tuple[str, str]] = set()
         while True:
             version, now = self.objects.version, set[tuple[str, str]]()
@@ -231,7 +231,7 @@ class ClusterEngine(UpEngine):
             await self.objects.after(version)
 
     async def kill(self) -> None:
-        """Let the API server die and come back: what it remembered of changes is gone, the objects are not."""
+        """Let the API server crash and come back: its history of changes is lost, the objects are not."""
         self.objects.forget()
         self.cut(_CUT_S[0])
 
@@ -252,7 +252,7 @@ async def _up(homes: Sequence[Home], folder: Path, _: RunningTown) -> AsyncItera
 
 @asynccontextmanager
 async def _cluster(homes: Sequence[Home], folder: Path, town: RunningTown) -> AsyncIterator[ClusterEngine]:
-    """The API, the pods and the watcher, as `soul fleet apply` would leave them."""
+    """Start the API, the pods and the watcher in the state that `soul fleet apply` would leave."""
     program, names = [sys.executable, "-m", "soul.cli"], [home.root.name for home in homes]
     with listen_at(LOOPBACK, 0) as free:
         port = free.getsockname()[1]
@@ -296,7 +296,7 @@ ENGINES = {"up": _up, "cluster": _cluster}
 
 
 async def _let_sleep(homes: Sequence[Home], folder: Path, town: RunningTown) -> None:
-    """Let these homes begin their lives, a few at a time, until all of them sleep."""
+    """Start these homes, a few at a time, and wait until all of them sleep."""
     for begin in range(0, len(homes), _AT_ONCE):
         some = homes[begin : begin + _AT_ONCE]
         async with _up(some, folder, town):
@@ -309,7 +309,7 @@ def _are_asleep(homes: Iterable[Home]) -> bool:
 
 @dataclass
 class FleetDay:
-    """A day under way; `homes` are the names by folder."""
+    """A day in progress; `homes` maps each folder to its name."""
 
     plan: DayPlan
     town: RunningTown
@@ -334,7 +334,7 @@ class FleetDay:
         return [ask for ask in self.asks if ask.count > 1]
 
     def living(self) -> dict[str, int]:
-        """Return the processes of those that are awake, by home."""
+        """Return the pids of the SOULs that are awake, by home."""
         found = {}
         for pid in children(self.engine.parent()):
             with suppress(OSError):
@@ -343,12 +343,12 @@ class FleetDay:
         return found
 
     def kept_mib(self) -> tuple[float, float]:
-        """Return the memory of all that remains for those that sleep, and of those that are awake."""
+        """Return the memory in MiB of the processes that remain when all sleep, and of the SOULs that are awake."""
         living, process = {*self.living().values()}, self.engine.process.pid
         return pss_mib({process, *children(process)} - living), pss_mib(living)
 
     async def live(self) -> None:
-        """Let all happen at random moments, and wait until all is answered, and no answer comes twice."""
+        """Run all events at random moments, wait until each message is answered, and then for double answers."""
         plan, rng, clock = self.plan, self.rng, self.wire.clock
         people = [f"kit{number}" for number in range(max(40, plan.asked // 20))]
         acts: list[tuple[float, Callable[[], Awaitable[None]]]] = []
@@ -363,7 +363,7 @@ class FleetDay:
             for at_s, act in [*sorted(acts, key=lambda one: one[0]), (plan.real_s, self._mend)]:
                 await asyncio.sleep(began + at_s - clock.monotonic())
                 await act()
-            with suppress(AssertionError):  # the figures tell what is lost
+            with suppress(AssertionError):  # the figures show what is lost
                 await until(lambda: not self.lost, plan.real_s + 3 * HANG_S)
             await asyncio.sleep(_SETTLED_S)
         finally:
@@ -384,7 +384,7 @@ class FleetDay:
         self.wire.waiting[did].append(one)
 
     async def _kill(self, whom: str) -> None:
-        """Kill a SOUL that is awake, the watcher, or what starts them."""
+        """Kill a SOUL that is awake, the watcher, or the process that starts them."""
         living, now = self.living(), self.wire.clock.monotonic()
         name = self.rng.choice([*living]) if whom == "soul" and living else whom
         if name == "soul" or sum(now - at_s < _COUNTED_S for at_s in self._killed_s[name]) >= _AT_MOST:
@@ -398,7 +398,7 @@ class FleetDay:
                 os.kill(living[name] if whom == "soul" else self.engine.watcher(), SIGKILL)
 
     async def _cut(self, whom: str) -> None:
-        """Cut off one SOUL, the watcher as it looks for one or for all, or the watcher from what starts them."""
+        """Cut off one SOUL, the watcher's requests for one or all, or the watcher from what starts the SOULs."""
         seconds = self.rng.uniform(*_CUT_S)
         name = self.rng.choice([*((whom == "soul" and self.living()) or self.homes.values())])
         self.cuts[whom] += 1
@@ -420,7 +420,7 @@ class FleetDay:
             self.town.mind.asked.clear()
 
     def see(self, event: NetworkEvent) -> None:
-        """Take note of an answer."""
+        """Record an answer."""
         record = self.town.network.record(event.did, POST, event.uri.rpartition("/")[2]) if event.uri else None
         above = record.value.get("reply", {}).get("parent", {}).get("uri", "") if record else ""
         if event.kind == "created" and (ask := self._by_uri.get(above)) and ask.did == event.did:
@@ -440,7 +440,7 @@ class FleetDay:
         )
 
     def _parts(self) -> str:
-        """Return how long each step of waking took, a line for each; "" where the steps cannot be seen."""
+        """Return how long each step of waking took, one line per step; "" if the steps cannot be seen."""
         names = {self.town.account(name): f"soul-{name}" for name in self.homes.values()}
         parts: defaultdict[str, list[float]] = defaultdict(list)
         for one in (one for one in self.asks if one.watched_s and one.looked_s):
@@ -454,12 +454,12 @@ class FleetDay:
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that a process started, and that still are."""
+    """Return the pids of the living child processes of a process."""
     return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
 
 
 def pss_mib(pids: Iterable[int]) -> float:
-    """Return the proportional set size of these processes: what they share counts once."""
+    """Return the proportional set size of these processes in MiB; shared memory counts once."""
     found = 0
     for pid in pids:
         with suppress(OSError):
@@ -469,12 +469,12 @@ def pss_mib(pids: Iterable[int]) -> float:
 
 
 def told(counts: Counter[str]) -> str:
-    """Return the counts in words."""
+    """Return the counts as text."""
     return ", ".join(f"{count} {name}" for name, count in counts.most_common()) or "nobody"
 
 
 def spread(values: list[float]) -> str:
-    """Return the middle, the 95th percentile and the most of some seconds, which are in order."""
+    """Return the median, the 95th percentile and the maximum of some sorted seconds, as text."""
     if len(values) < 2:
         return "unknown"
     marks = quantiles(values, n=100)
@@ -482,12 +482,12 @@ def spread(values: list[float]) -> str:
 
 
 def some_words(rng: random.Random) -> str:
-    """Return words that hardly anybody has said yet."""
+    """Return a random combination of words that has hardly been used yet."""
     return ", ".join(rng.sample(_WORDS.split(), 5))
 
 
 def never_the_same(rng: random.Random) -> Callable[[ChatRequest], Completion]:
-    """Return a mind that says something else each time, for the same words twice would not leave."""
+    """Return a model that says something different each time, as repeated text would not be sent."""
 
     def answer(request: ChatRequest) -> Completion:
         words, offered = f"For me {some_words(rng)}, never {some_words(rng)}.", {one.name for one in request.offers}
@@ -499,14 +499,14 @@ def never_the_same(rng: random.Random) -> Callable[[ChatRequest], Completion]:
 
 @asynccontextmanager
 async def open_fleet_day(plan: DayPlan, engine: EngineName, folder: Path, seed: int) -> AsyncIterator[FleetDay]:
-    """A network, its people, and the homes of `plan` under this engine, all of which have been awake once."""
+    """Yield a day with a network, its people, and the homes of `plan` under this engine; each has been awake once."""
     network, mind = Network(clock=SystemClock()), Mind(never_the_same(random.Random(seed)))
     wire = Wire(atproto_app(network, limits=AtprotoLimits().at_speed(plan.speed)), network.clock)
     async with served(wire, model_app(mind, api_key=KEY)) as (url, model_url):
         town = RunningTown(network, url, AtprotoFaults(), mind, model_url, ModelFaults(), folder / "homes")
         given = {"SOUL_SPEED": f"{plan.speed:g}", "SOUL_MESSAGES_FROM": "all"}
         homes = [town.make_home(f"soul{number}", **given) for number in range(plan.homes)]
-        for home in homes:  # as it declares itself while it starts
+        for home in homes:  # as the SOUL declares while it starts
             network.put(town.account(home.root.name), DECLARATION, "self", {"allowIncoming": "all"})
         await _let_sleep(homes[:-_AT_ONCE], folder, town)
         async with ENGINES[engine](homes, folder, town) as running:

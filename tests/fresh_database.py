@@ -1,4 +1,4 @@
-"""Databases of a new SOUL, without every step of the schema run anew for each test, which takes 25 ms."""
+"""Empty databases for new SOULs, copied from one template, as all migrations for each test would take 25 ms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _migrated() -> bytes:
 
 
 def lay_database(path: Path) -> None:
-    """Write an empty database of the present version to `path`, unless there is a file."""
+    """Write an empty database with the current schema to `path`, unless the file exists."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
@@ -35,7 +35,7 @@ async def open_database(path: Path) -> Database:
 
 
 def in_memory() -> sqlite3.Connection:
-    """Return a new database in memory, as the store of a SOUL opens its file."""
+    """Return a new database in memory, opened as the store of a SOUL opens its file."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.deserialize(_migrated())
     connection.row_factory = sqlite3.Row

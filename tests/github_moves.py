@@ -1,4 +1,4 @@
-"""What becomes of names: accounts are renamed and deleted, repositories renamed, transferred and deleted."""
+"""Changes of names on GitHub: accounts are renamed and deleted, repositories renamed, transferred and deleted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from town.github.values import GitHubAccount, StoredRepo
 
 
 def rename_account(network: GitHubNetwork, account: GitHubAccount, login: str) -> GitHubAccount:
-    """The same account, by its id, under another login; the old login is free for anybody.
+    """Give an account another login, keeping its id; return it. The old login becomes free.
 
     Raises `ValueError` if the login is taken.
     """
@@ -35,13 +35,13 @@ def rename_account(network: GitHubNetwork, account: GitHubAccount, login: str) -
 
 
 def transfer_repo(network: GitHubNetwork, repo: StoredRepo, owner: GitHubAccount) -> None:
-    """The repository is somebody else's, who lets nobody else push; its old name leads there."""
+    """Give the repository to another owner without collaborators; its old name redirects to it."""
     _move(network, repo, owner=owner)
     repo.collaborators = set()
 
 
 def delete_repo(network: GitHubNetwork, repo: StoredRepo) -> None:
-    """The repository is gone, and its name is free."""
+    """Delete the repository; its name becomes free."""
     network.state.repos.pop(repo.full_name.lower())
 
 

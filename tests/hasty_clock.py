@@ -1,4 +1,4 @@
-"""Real time that a test hurries on."""
+"""Clocks with real time that a test can speed up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HASTE = 40
 
 
 class HastyClock(SystemClock):
-    """Real time that can be set ahead, and in which waiting costs one part in `haste`."""
+    """Real time that can be set ahead, and in which each wait takes 1/`haste` of its length."""
 
     def __init__(self, haste: float = HASTE) -> None:
         self.ahead = 0.0
@@ -31,7 +31,7 @@ class HastyClock(SystemClock):
 
 
 class SetAhead(SystemClock):
-    """Real time that the test sets ahead, for those who wait as well."""
+    """Real time that the test sets ahead, also for tasks that already wait."""
 
     def __init__(self) -> None:
         self.ahead = 0.0
@@ -51,7 +51,7 @@ class SetAhead(SystemClock):
 
     @asynccontextmanager
     async def hurrying(self) -> AsyncIterator[None]:
-        """Set it ahead again and again, a second each time, but only while somebody waits for it."""
+        """Set the clock ahead again and again, by one second each, while at least one task waits for it."""
 
         async def hurry() -> None:
             while True:

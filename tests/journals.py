@@ -1,4 +1,4 @@
-"""What a journal tells of one thing, for tests that look at single entries; `soul why` tells the whole story."""
+"""Journal entries about one post or intent, for tests that check single entries; `soul why` tells the whole story."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from modules.runtime.journal.types import StoredEntry
 
 
 async def told_of(journal: Journal, what: str) -> list[StoredEntry]:
-    """The entries about a post or an intent, in the order in which they happened."""
+    """Return the entries about a post or an intent, oldest first."""
     stored = reversed(await journal.recent(1000))
     return [one for one in stored if what in {one.entry.trigger_uri, one.entry.intent_id}]

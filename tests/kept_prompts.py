@@ -1,4 +1,4 @@
-"""Every prompt that reached a mind, kept in a file, and searched."""
+"""Keeps all prompts sent to a model in a file, and searches them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from town.model.types import ChatRequest
 
 @dataclass(frozen=True)
 class KeptPrompt:
-    """All words of one request, and when it came; `question` is the name of a question about words, else ""."""
+    """The full text and the time of one request; `question` is the name of a question about text, else ""."""
 
     at: datetime
     purpose: str
@@ -26,14 +26,14 @@ class KeptPrompt:
 
 @dataclass
 class KeptPrompts:
-    """A file of JSON lines, one for each request. `count` says how many there are."""
+    """A file of JSON lines, one for each request. `count` is their number."""
 
     path: Path
     clock: Clock
     count: int = field(default=0, init=False)
 
     def keep(self, request: ChatRequest) -> None:
-        """Write down a request: each message, what its calls say, and what the tools are said to do."""
+        """Store a request: each message, the arguments of its calls, and the descriptions of the tools."""
         said = [message.text for message in request.messages]
         said += [json.dumps(call.input, ensure_ascii=False) for one in request.messages for call in one.calls]
         said += [f"{offer.name} {offer.description} {offer.parameters}" for offer in request.offers]
@@ -49,7 +49,7 @@ class KeptPrompts:
         self.count += 1
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Delete all stored prompts."""
         self.path.unlink(missing_ok=True)
         self.count = 0
 
@@ -62,6 +62,6 @@ class KeptPrompts:
                 yield KeptPrompt(**told | {"at": parse_iso(told["at"])})
 
     def holding(self, words: Iterable[str]) -> list[tuple[str, KeptPrompt]]:
-        """Each prompt that holds one of these, with the words that it holds."""
+        """Return each prompt that contains one of these texts, paired with that text."""
         wanted = [one for one in words if one]
         return [(one, prompt) for prompt in self for one in wanted if one in prompt.text]

@@ -1,4 +1,4 @@
-"""SOUL and owner who know each other already: their profiles, as the first talk sets them."""
+"""Profiles of a SOUL and an owner who know each other already, as the first talk sets them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from modules.services.memory.profiles import initialise
 async def set_profiles(
     database: Database, clock: Clock, agent: Mapping[str, str], user: Mapping[str, str], by: str = "commissioning"
 ) -> None:
-    """Set what was told of the two."""
+    """Set the profiles of the agent and the user."""
     now = clock.now()
     await database.run(lambda connection: initialise(connection, agent, user, by, now))

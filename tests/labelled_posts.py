@@ -1,4 +1,4 @@
-"""Posts that were labelled by hand, two thirds for work on the rules (`dev`), the others only measured (`held-out`)."""
+"""Posts labelled by hand: two thirds for work on the rules (`dev`), the others only for measurement (`held-out`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class AskedCase:
 
 @dataclass(frozen=True, slots=True)
 class WordCase:
-    """A text; `other` is what a peer said before, for an echo. `expect` is empty where a rule must say no."""
+    """A text; for an echo, `other` is what a peer said before. `expect` is empty if a rule must say no."""
 
     id: str
     rule: str
@@ -36,17 +36,17 @@ class WordCase:
 
 
 def asked_cases() -> list[AskedCase]:
-    """Return the posts in fifteen languages; a fourth of them are about forgetting and the like and ask for nothing."""
+    """Return posts in fifteen languages; a quarter are about forgetting and the like and ask for nothing."""
     return [AskedCase(**row) for row in _rows("rights_requests")]
 
 
 def word_cases() -> list[WordCase]:
-    """Return the texts, with a yes or the addresses that each holds."""
+    """Return the texts with their expected results: a yes, or the addresses that each holds."""
     return [WordCase(**row | {"expect": _expected(row["expect"])}) for row in _rows("word_rules")]
 
 
 def yes(*, said: bool) -> frozenset[str]:
-    """Return what a rule finds that only says yes or no."""
+    """Return the result of a rule that only says yes or no."""
     return frozenset({"yes"}) if said else frozenset()
 
 

@@ -1,4 +1,4 @@
-"""A proxy that loses no request: it drops the client's connection, and delivers what it held when it is told to."""
+"""A proxy that loses no request: it drops the client's connection, and delivers the held requests later."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PASSED_ON = ("authorization", "content-type", "accept", "user-agent")
 
 @dataclass
 class LateProxy:
-    """Passes everything on to one server; the next `hold` POSTs are kept until `deliver`."""
+    """Forwards everything to one server; the next `hold` POSTs are kept until `deliver` is called."""
 
     upstream: httpx.AsyncClient
     hold: int = 0
@@ -29,7 +29,7 @@ class LateProxy:
     posts: int = 0
 
     async def deliver(self) -> None:
-        """Let all that is held arrive now."""
+        """Deliver all held requests now."""
         while self.held:
             response = await self.upstream.send(self.held.pop(0))
             assert response.status_code == 201
@@ -50,7 +50,7 @@ class LateProxy:
 
 @asynccontextmanager
 async def late_proxy(upstream_url: str) -> AsyncIterator[LateProxy]:
-    """Serve one in front of `upstream_url`."""
+    """Serve a proxy in front of `upstream_url`."""
     async with httpx.AsyncClient(base_url=upstream_url, trust_env=False, verify=NO_TLS) as upstream:
         proxy = LateProxy(upstream)
         app = Starlette(routes=[Route("/{path:path}", proxy.answer, methods=["GET", "POST", "PATCH", "DELETE"])])

@@ -1,4 +1,4 @@
-"""What a run leaves out, and why: one line for each reason at its end, with the number of tests."""
+"""Reports at the end of a run which tests were left out: one line per reason, with the number of tests."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
-    """Count by mark what another command runs."""
+    """Count the deselected tests by the mark with which another command runs them."""
     for item in items:
         item.config.stash[_NOT_CHOSEN][_mark(item)] += 1
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Tell the process that spreads the tests, where this is one of its workers."""
+    """Pass the counts to the controller, if this process is one of its workers."""
     if hasattr(session.config, "workeroutput"):
         counted = session.config.stash[_NOT_CHOSEN]
         session.config.workeroutput[_WIRE] = dict(counted)
@@ -33,7 +33,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """Hear it from a worker; all of them leave out the same."""
+    """Take the counts of a worker; all workers leave out the same tests."""
     if told := getattr(node, "workeroutput", {}).get(_WIRE):
         node.config.stash[_NOT_CHOSEN].clear()
         node.config.stash[_NOT_CHOSEN].update(told)
@@ -51,7 +51,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _mark(item: pytest.Item) -> str:
-    """Return the mark by which the item was left out, or words for one that has none of those asked about."""
+    """Return the mark by which the item was left out, or "not asked for" if none in the expression fits."""
     asked = re.findall(r"\w+", item.config.getoption("markexpr", ""))
     return next((name for name in asked if item.get_closest_marker(name)), "not asked for")
 
@@ -62,5 +62,5 @@ def _reason(report: pytest.TestReport) -> str:
 
 
 def _sorted(reasons: Iterable[str]) -> list[tuple[str, int]]:
-    """Return each reason with how often it came, the most frequent first."""
+    """Return each reason with its count, the most frequent first."""
     return sorted(Counter(reasons).items(), key=lambda each: (-each[1], each[0]))

@@ -1,4 +1,4 @@
-"""The way out that tests give to clients: this machine is open to it."""
+"""The network access that tests give to clients, with this machine allowed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from contextlib import contextmanager
 
 from adapters.web.client import WebTransport, system_resolver
 
-NO_TLS = False  # all is on loopback; loading certificates takes longer than most tests
+NO_TLS = False  # everything is on loopback, and loading certificates takes longer than most tests
 
 
 async def resolved(host: str, port: int) -> Sequence[str]:
-    """Names under `.example` lead to this machine: services that somebody else runs, as the product sees them."""
+    """Resolve names under `.example` to this machine, so that the product sees services of others there."""
     return ["127.0.0.1"] if host.endswith(".example") else await system_resolver(host, port)
 
 
 @contextmanager
 def held_port() -> Iterator[int]:
-    """Hold a port on which nobody listens: no other program is given it, and who is told of it may listen there."""
+    """Hold a port without listening: no other program is given it, but a program told of it may listen there."""
     with socket.socket() as held:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind(("127.0.0.1", 0))

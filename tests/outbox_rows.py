@@ -1,4 +1,4 @@
-"""What lies in an outbox, for tests."""
+"""Reads the rows of an outbox, for tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 
 
 async def counted(outbox: Outbox) -> dict[IntentState, int]:
-    """Return how many intents are in each state, as the status tells it."""
+    """Return how many intents are in each state, as in the status."""
     return await outbox.database.run(store.counts)
 
 

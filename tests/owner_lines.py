@@ -1,4 +1,4 @@
-"""The owner's lines in the terminal, for tests."""
+"""Enters the owner's lines in the terminal, for tests."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from soul.commands.options import DraftAction
 
 
 def approve_shown(root: Path, document: str) -> None:
-    """Look at the change of a document that waits, and approve it."""
+    """Show and then approve the draft of a change of a document."""
     for action in (DraftAction.SHOW, DraftAction.APPROVE):
         run_drafts(root, action, [document], as_json=False)
 
 
 async def answered(talk: OwnerTalk, line: str) -> str:
-    """Say a line and return its answer; what waits before it is answered first. Raises why there is none."""
+    """Say a line and return its answer, after answering the lines before it; raise the error of a failed answer."""
     stored = await talk.receive(line)
     while answer := await talk.answer_next():
         if answer.failed:

@@ -1,4 +1,4 @@
-"""How a test waits: for what is bound to happen, never for a time, so a busy machine changes no verdict."""
+"""Waits of tests: for an event that must happen, never for a fixed time, so a busy machine changes no result."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from common.clock import FakeClock
 
 T = TypeVar("T")
 HANG_S = 120.0
-"""How long a test waits before it calls something hung."""
+"""Seconds that a test waits before it counts something as hung."""
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.001, 0.02
 
 
 async def until(holds: Callable[[], object], within_s: float = HANG_S, *, what: str = "it") -> None:
-    """Wait until `holds`, which may be awaitable, does. For what tells nobody: else wait for an event."""
+    """Poll until `holds()`, which may be awaitable, is true; raise AssertionError after `within_s` seconds."""
     look_s = _FIRST_LOOK_S
     try:
         async with asyncio.timeout(within_s):
@@ -28,7 +28,7 @@ async def until(holds: Callable[[], object], within_s: float = HANG_S, *, what: 
 
 
 async def while_time_passes(clock: FakeClock, call: Awaitable[T]) -> T:
-    """Return what comes of a call that waits on `clock`, which is moved to each moment that somebody sleeps for."""
+    """Return the result of a call that waits on `clock`, moving the clock to each moment that somebody sleeps for."""
     running = asyncio.ensure_future(call)
     while not running.done():
         await until(lambda: running.done() or clock._sleepers, what="an end, or a wait on the clock,")

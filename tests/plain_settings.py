@@ -1,4 +1,4 @@
-"""Settings for a test of what reads a home and reaches no network."""
+"""Settings for tests of code that reads a home and uses no network."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from common.settings import Settings
 
 
 def plain_settings(**said: object) -> Settings:
-    """Return settings of a SOUL `rowan` with 1,000 tokens a day in UTC, and what is `said`."""
+    """Return settings of a SOUL `rowan` with 1,000 tokens a day in UTC, changed by `said`."""
     known: dict[str, Any] = {
         "agent_name": "rowan",
         "agent_bluesky_username": "rowan.test",

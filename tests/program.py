@@ -1,4 +1,4 @@
-"""The program itself, started as its owner would, and read line by line."""
+"""Runs the program as its owner would start it, and reads its output line by line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.patience import HANG_S
 
 @dataclass
 class Ended:
-    """How a command ended."""
+    """The exit code and the output of a command."""
 
     code: int
     output: str
@@ -41,7 +41,7 @@ async def soul(*arguments: str, seconds: float = HANG_S) -> Ended:
 async def started(
     *arguments: str, stdin: int = asyncio.subprocess.DEVNULL, stdout: int = asyncio.subprocess.PIPE
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The program, running; killed in the end if it still lives. Ctrl-C ends it even where the tests are deaf to it."""
+    """Yield the running program; kill it at the end. Ctrl-C ends it even if the tests ignore SIGINT."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     process = await asyncio.create_subprocess_exec(
@@ -63,7 +63,7 @@ async def started(
 
 
 async def until(process: Process, words: str, seconds: float = HANG_S) -> str:
-    """Read the output until a line with `words`."""
+    """Read the output until a line contains `words`; return all that was read."""
     assert process.stdout is not None
     seen = ""
     async with asyncio.timeout(seconds):
@@ -75,7 +75,7 @@ async def until(process: Process, words: str, seconds: float = HANG_S) -> str:
 
 
 def one_clear_line(ended: Ended, *words: str, code: int = 1) -> None:
-    """The program ended with `code`, one complaint with these words, one remedy, and no traceback."""
+    """Check that the program ended with `code`, one complaint with these words, one remedy, and no traceback."""
     assert ended.code == code, ended.output
     assert len(ended.complaints) == 1, ended.output
     assert len(ended.remedies) == 1, ended.output

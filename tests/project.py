@@ -1,4 +1,4 @@
-"""Where this project lies, and the syntax trees of its product."""
+"""The root folder of this project, and the syntax trees of its product."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ PRODUCT = ("adapters", "common", "local_tools", "modules", "soul", "town")
 
 
 def product_trees(*folders: str) -> dict[str, ast.Module]:
-    """The syntax tree of each module in `folders`, or in all of the product, by its path from the root.
+    """Return the syntax tree of each module in `folders`, or in the whole product, by its path from the root.
 
-    A folder may lie in another: `modules/lives/space`. A process parses each module once, so nobody changes a tree.
+    A folder may be nested: `modules/lives/space`. A process parses each module once, so callers must not change a tree.
     """
     starts = tuple(f"{folder}/" for folder in folders or PRODUCT)
     return {path: tree for path, tree in _all_trees().items() if path.startswith(starts)}

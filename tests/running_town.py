@@ -1,6 +1,6 @@
 """A town for tests: a real network and a real model service on loopback, and SOULs that live in it.
 
-The mind is whatever function a test gives it; everything else is the product.
+The model is a function that the test gives; everything else is the product.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from town.model.types import ChatRequest, Completion, ToolUse
 from town.serving import serve
 
 HASTE_STEP_BY_STEP = 1_000
-"""Nothing runs on a timer in a SOUL that the test moves, so its waits need not take any time to speak of."""
+"""Nothing runs on a timer in a SOUL that the test drives, so its waits need to take hardly any time."""
 KEY = "model-key-for-tests"
 PASSWORD = "town-password-1"
 Answering = Callable[[ChatRequest], Completion]
 
 
 def call(name: str, /, **arguments: object) -> Completion:
-    """A thought that is one tool call."""
+    """Return a completion that is one tool call."""
     return Completion(calls=(ToolUse(name, dict(arguments)),))
 
 
@@ -55,10 +55,10 @@ _CHECK = "An owner wrote a line to an agent"
 
 @dataclass
 class Mind:
-    """A mind that answers with a function, once `ponder` has returned, and remembers what it was asked.
+    """A model that answers with a function, after `ponder` has returned, and stores its requests in `asked`.
 
-    `check` answers whether what the owner is about to read tells of an act that was not done. Such a question follows
-    each plain answer to them, and is not among what was `asked`.
+    `check` answers whether a text for the owner reports an act that was not done. Such a question follows each plain
+    answer to the owner, and is not stored in `asked`.
     """
 
     answer: Answering
@@ -78,7 +78,7 @@ class Mind:
 
 
 def replying(text: str) -> Answering:
-    """Replies with `text` where it can, posts it where it can, else says it."""
+    """Return a model that replies with `text` or posts it, if it has the tool and must act, and says it otherwise."""
 
     def respond(request: ChatRequest) -> Completion:
         names = {offer.name for offer in request.offers}
@@ -92,7 +92,7 @@ def replying(text: str) -> Answering:
 
 @dataclass
 class RunningTown:
-    """The network, the mind, and their faults. `root` is where homes lie."""
+    """The network, the model, and their faults. `root` is the folder of the homes."""
 
     network: Network
     atproto_url: str
@@ -102,16 +102,16 @@ class RunningTown:
     mind_faults: ModelFaults
     root: Path
     github: GitHubNetwork | None = None
-    """GitHub beside it, if there is one, which answers at `github_url`."""
+    """GitHub in the town, if any, which answers at `github_url`."""
     github_url: str = ""
 
     def account(self, name: str) -> str:
-        """The did of `name`.test, made on first use."""
+        """Return the DID of `name`.test; create the account on first use."""
         found = self.network.find(f"{name}.test")
         return found.did if found else self.network.create_account(f"{name}.test", PASSWORD, display_name=name).did
 
     def make_home(self, name: str, **more: str) -> Home:
-        """A home for the SOUL `name`, owned by `owner.test`."""
+        """Create a home for the SOUL `name`, owned by `owner.test`."""
         self.account(name)
         settings = {
             "OWNER_BLUESKY_SOCIAL_HANDLE_DID": self.account("owner"),
@@ -121,7 +121,7 @@ class RunningTown:
         return write_home(self.root / name, name, **(settings | more))
 
     def texts(self, name: str) -> list[str]:
-        """What `name` has posted and replied, oldest first."""
+        """Return what `name` has posted and replied, oldest first."""
         did = self.account(name)
         return [post.text for post in reversed(self.network.posts(1000)) if post.author.did == did]
 
@@ -130,7 +130,7 @@ class RunningTown:
 
 
 def write_home(root: Path, name: str, **settings: str) -> Home:
-    """A home as `soul init` would make it, for the account `name`.test; its `.env` without a word of explanation."""
+    """Create a home as `soul init` would, for the account `name`.test; its `.env` has no comments."""
     home = Home.at(root)
     answers = {
         "AGENT_NAME": name,
@@ -151,7 +151,7 @@ def write_home(root: Path, name: str, **settings: str) -> Home:
 
 @asynccontextmanager
 async def served(*apps: ASGIApp) -> AsyncIterator[list[str]]:
-    """Serve them and yield their addresses; they close side by side, for each takes a moment."""
+    """Serve these applications and yield their addresses; close them concurrently, as each takes a moment."""
     opened: list[AbstractAsyncContextManager[str]] = []
     urls: list[str] = []
     try:
@@ -166,7 +166,7 @@ async def served(*apps: ASGIApp) -> AsyncIterator[list[str]]:
 
 @asynccontextmanager
 async def open_running_town(root: Path, *, clock: Clock | None = None) -> AsyncIterator[RunningTown]:
-    """A fresh town, with the world's time or that of `clock`. A test may replace its mind, which says one sentence."""
+    """Open a new town, with the real time or that of `clock`. A test may replace its model, which says one sentence."""
     network = Network(clock=clock or SystemClock())
     faults, mind_faults = AtprotoFaults(random.Random(7)), ModelFaults()
     mind = Mind(replying("Slate, because it remembers the rain. Which would you pick, tin or slate?"))
@@ -177,25 +177,25 @@ async def open_running_town(root: Path, *, clock: Clock | None = None) -> AsyncI
 
 @dataclass
 class RunningSoul:
-    """One SOUL, awake in this process, moved step by step."""
+    """One SOUL, awake in this process and driven step by step."""
 
     app: App
     console: SilentConsole
     clock: Clock
-    """That of the world, which the test may move."""
+    """The clock of the world, which the test may move."""
 
     async def look(self) -> None:
-        """One awareness run, and everything that came of it sent."""
+        """Run the loop of awareness once and send every resulting intent."""
         await self.app.scheduler.run_guarded("awareness")
         await self.send()
 
     def passes(self, seconds: float) -> None:
-        """Set its clock ahead, where that can be done."""
+        """Set the clock ahead, if it is a clock that can be set."""
         if isinstance(self.clock, HastyClock):
             self.clock.ahead += seconds
 
     async def send(self, within_s: float = HANG_S) -> None:
-        """Let out all that waits; what waits for its time need not wait long where the clock can be set ahead."""
+        """Send all waiting intents; an intent due later is sent soon if the clock can be set ahead."""
 
         async def all_is_out() -> bool:
             await self.app.services.outbox.deliver_due()
@@ -209,7 +209,7 @@ class RunningSoul:
 
     @asynccontextmanager
     async def sending(self) -> AsyncIterator[None]:
-        """Intents leave as soon as they are accepted, as in a SOUL whose loops run."""
+        """Send intents as soon as they are accepted, as in a SOUL whose loops run."""
         delivering = asyncio.create_task(sends(self.app.services.outbox))
         try:
             yield
@@ -218,7 +218,7 @@ class RunningSoul:
             await asyncio.gather(delivering, return_exceptions=True)
 
     async def decisions(self) -> list[StoredEntry]:
-        """What was decided, oldest first."""
+        """Return the decisions, oldest first."""
         return list(reversed(await self.app.services.journal.recent(100, kinds=["decision"])))
 
 
@@ -226,7 +226,7 @@ class RunningSoul:
 async def awake(
     home: Home, *, clock: Clock | None = None, take_over: bool = False, **more: Any
 ) -> AsyncIterator[RunningSoul]:
-    """The SOUL of `home`, logged in; its loops are run by the test. Without a `clock`, what it waits for comes soon."""
+    """Yield the SOUL of `home`, logged in; the test runs its loops. Without a `clock`, its waits are short."""
     console, clock = SilentConsole(), clock or HastyClock(HASTE_STEP_BY_STEP)
     if not home.signs_of_life():
         lay_database(home.database)
@@ -243,12 +243,12 @@ async def awake(
 
 
 def settings_of(home: Home) -> Settings:
-    """The home's settings, without what the environment of the test run says."""
+    """Load the home's settings, without the environment of the test run."""
     return load_settings(home.root)
 
 
 def clean_environment() -> Iterator[str]:
-    """The names in the environment that would win over a home's `.env`."""
+    """Yield the names in the environment that would override a home's `.env`."""
     for name in os.environ:
         if name.lower() in Settings.model_fields:
             yield name

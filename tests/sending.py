@@ -1,4 +1,4 @@
-"""What a SOUL's loop does for its outbox, for tests whose SOUL runs no loops."""
+"""Sends the intents of an outbox, for tests whose SOUL runs no loops."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 async def sends(outbox: Outbox) -> None:
-    """Let out all that is accepted, until it is cancelled."""
+    """Send all accepted intents until cancelled."""
     while True:
         report = await outbox.deliver_due()
         await outbox.wait_for_work(_EVER_S if report.next_in_s is None else report.next_in_s)
 
 
 async def while_it_sends(outbox: Outbox, call: Awaitable[T]) -> T:
-    """Return what comes of a call that waits for what it proposes; what can leave has left by then."""
+    """Return the result of a call that waits for its intents to be sent; then send what is still due."""
     running = asyncio.ensure_future(call)
 
     async def is_over() -> bool:

@@ -1,4 +1,4 @@
-"""Time for several at once, over real sockets: it stands still while one of them works."""
+"""Time shared by several tasks over real sockets: it stands still while one of them works."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 
 class SharedClock(FakeClock):
-    """A clock that moves to the next who waits once all whom it runs wait: by themselves, or in a server for them.
+    """A clock that moves to the next deadline once all its tasks wait, by themselves or in a server on their behalf.
 
-    So what takes real time, such as an answer over a socket, takes none here. Its deadlines never pass.
+    So real delays, such as an answer over a socket, take no time here. Its deadlines never pass.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class SharedClock(FakeClock):
         self._busy = 0
 
     async def together(self, *works: Coroutine[None, None, T]) -> list[T]:
-        """Run them beside each other, and return what each returns. None may wait for another by other means."""
+        """Run these concurrently and return their results. None may wait for another by other means than this clock."""
         self._busy = len(works)
         return await asyncio.gather(*(self._counted(work) for work in works))
 

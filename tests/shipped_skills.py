@@ -10,9 +10,9 @@ from soul.resources import SKILLS
 SHIPPED = Skills.load(SKILLS)
 CONTACT_LINE = SHIPPED.section(SKILL, "Profile Line")
 CONTACT = CONTACT_LINE.partition("{{contact}}")[0]
-"""What the line of a profile begins with that says who answers for the account."""
+"""The beginning of the profile line that says who is responsible for the account."""
 
 
 def phrase(key: str, /, **values: object) -> str:
-    """An operational text as the skill has it."""
+    """Return an operational text from the skill."""
     return interpolate(SHIPPED.section(SKILL, f"{DEFAULTS}{PART}{key}"), values)

@@ -1,4 +1,4 @@
-"""A clock for whole days of a life in one process: whoever sleeps takes the time along."""
+"""A clock for whole days of a life in one process: each sleep moves the time ahead."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from common.clock import FakeClock
 Work = Callable[[], Coroutine[object, object, object]]
 
 _LONGEST_S = 0.5
-"""So long, of the machine's time, a sleeper lets go on what may itself wait for the sleeper."""
+"""The real time that a sleeper waits for tasks that may themselves wait for the sleeper."""
 
 _STILL_S = 0.02
-"""So long, of the machine's time, nobody took the time along."""
+"""After this much real time without a move, a waiting sleeper may move the time."""
 
 _is_beside: ContextVar[bool] = ContextVar("is_beside", default=False)
 _driver: ContextVar[asyncio.Task[object] | None] = ContextVar("driver", default=None)
 
 
 class StridingClock(FakeClock):
-    """A life at its true pace, in no time. Only one of those who share it may be busy at once: see `alone`."""
+    """The true timing of a life without real delays. Only one of its users may be busy at once: see `alone`."""
 
     def __init__(self, start: datetime | None = None) -> None:
         super().__init__(start)
@@ -41,7 +41,7 @@ class StridingClock(FakeClock):
             await self._go_along(seconds)
 
     async def _go_along(self, seconds: float) -> None:
-        """Sleep while others take the time along; where nobody does for a moment, who wakes first does."""
+        """Sleep while others move the time; if nobody does for a moment, the earliest sleeper moves it."""
         wake = self._mono + seconds
         self._wakes.append(wake)
         try:
@@ -54,15 +54,15 @@ class StridingClock(FakeClock):
             self._wakes.remove(wake)
 
     def stride(self, seconds: float) -> None:
-        """Move ahead; a negative step does nothing."""
+        """Move the time ahead; a negative step does nothing."""
         self.jump(max(0.0, seconds))
         self._mono += max(0.0, seconds)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Whoever is started meanwhile goes along with the time instead of taking it along.
+        """Let tasks started meanwhile follow the time instead of moving it.
 
-        A task that looks at something each second would otherwise let days go by while a program runs.
+        A task that polls each second would otherwise let days go by while a program runs.
         """
         token = _driver.set(asyncio.current_task())
         try:
@@ -72,7 +72,7 @@ class StridingClock(FakeClock):
 
     @asynccontextmanager
     async def beside(self, work: Work) -> AsyncIterator[None]:
-        """Whoever sleeps meanwhile lets `work` be done first, each time: what somebody waits for can happen."""
+        """Let each sleeper run `work` first, so that events that somebody waits for can happen."""
         self._work = work
         try:
             yield

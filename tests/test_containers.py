@@ -1,4 +1,4 @@
-"""The container's files fit the program: what they copy, what they start, and how they ask whether it is well."""
+"""The container's files fit the program: what they copy, the program that they start, and the health check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lock installs what it pins, also on the day on which a newer release of something appears; the wheel is whole."""
+"""A lock installs what it pins, even after a newer release of a package appears, and the wheel is complete."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ async def test_a_newer_release_of_a_package_with_an_extra_changes_nothing(tmp_pa
 async def test_an_environment_that_was_begun_and_not_finished_is_made_anew(tmp_path: Path) -> None:
     lock, folder = tmp_path / "requirements.lock", tmp_path / "venv"
     lock.write_text("")
-    venv.create(folder)  # as where Debian's python3-venv was missing, or Ctrl-C came before pip
+    venv.create(folder)  # as without Debian's python3-venv, or after Ctrl-C before pip was installed
     process = await asyncio.create_subprocess_exec("bash", ROOT / ".ci/venv", folder, sys.executable, "", lock)
     assert await asyncio.wait_for(process.wait(), HANG_S) == 0
 
 
 def link_locked_packages(folder: Path) -> None:
-    """Link what requirements.lock names, as it is installed here, into the environment at `folder`."""
+    """Link the installed packages of requirements.lock into the environment at `folder`."""
     (into,) = folder.glob("lib/python*/site-packages")
     for name in re.findall(r"^([\w.-]+)==", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE):
         try:
@@ -93,7 +93,7 @@ def link_locked_packages(folder: Path) -> None:
 
 
 async def ended(folder: Path, *command: str | Path, answers: str = "") -> str:
-    """What a command that ends well prints, in a folder and with nothing of this environment but the PATH."""
+    """Return the output of a command that must succeed, run in a folder with only PATH from this environment."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=folder,

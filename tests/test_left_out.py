@@ -1,4 +1,4 @@
-"""Proves that a run tells in the end what it left out, by reason, also when workers do the work."""
+"""A run reports at its end which tests it left out, by reason, also if workers run the tests."""
 
 from __future__ import annotations
 

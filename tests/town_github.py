@@ -1,4 +1,4 @@
-"""GitHub on the town's network, with a repository of an organisation in which `rowan` may write."""
+"""GitHub in the town, with a repository of an organisation to which `rowan` may push."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from town.serving import serve
 
 @dataclass(frozen=True)
 class TownGitHub:
-    """The service at `url`, `acme/site` on it, and the token of its collaborator `rowan`."""
+    """The service at `url`, its repository `acme/site`, and the token of the collaborator `rowan`."""
 
     town: RunningTown
     network: GitHubNetwork
@@ -32,15 +32,15 @@ class TownGitHub:
 
     @property
     def bodies(self) -> list[str]:
-        """What they say, in the same order."""
+        """The bodies of the repository's issues, in the same order."""
         return [issue.body or "" for issue in self.repo.issues.values() if issue]
 
     def add_repo(self, name: str) -> StoredRepo:
-        """Another repository of `acme`, in which `rowan` may write."""
+        """Create another repository of `acme` to which `rowan` may push."""
         return self.network.create_repo(self.repo.owner, name, collaborators=["rowan"])
 
     def make_home(self, **more: str) -> Home:
-        """A home of the SOUL `rowan`, which has that account."""
+        """Create a home of the SOUL `rowan`, which has that account."""
         settings = {
             "GITHUB_API_URL": self.url,
             "AGENT_GITHUB_USERNAME": "rowan",

@@ -1,4 +1,4 @@
-"""Who counts in a workspace, for tests that build a part of the program over the town's GitHub."""
+"""Trust in a workspace, for tests that build a part of the program on the town's GitHub."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from modules.services.workspaces.trust import WorkspaceTrust
 
 
 def account(login: str) -> Account:
-    """An account with an id of its own, the same one for a login in any case; nobody for ""."""
+    """Return an account whose id depends only on the login, ignoring case; nobody for ""."""
     return Account(crc32(login.lower().encode()), login)
 
 
@@ -29,7 +29,7 @@ async def told_nobody(_: Entry) -> None:
 
 
 def new_names(clock: Clock) -> PinnedNames:
-    """No name was seen yet."""
+    """Return an empty store of pinned names."""
     folder = Path(tempfile.mkdtemp())
     names = PinnedNames(folder / FILE, clock, told_nobody)
     weakref.finalize(names, shutil.rmtree, folder)
@@ -37,20 +37,20 @@ def new_names(clock: Clock) -> PinnedNames:
 
 
 def identity_of(github: GitHub, clock: Clock) -> RepositoryIdentity:
-    """Take each repository for the one that answers first."""
+    """Return identities that accept for each name the repository that answers first."""
     return RepositoryIdentity(github, new_names(clock))
 
 
 def trust_without_owner(github: GitHub, clock: Clock) -> WorkspaceTrust:
-    """Only the account itself, and who may push."""
+    """Return a trust that covers only the account itself and those who may push."""
     return WorkspaceTrust(github, "", tuple, clock, new_names(clock))
 
 
 async def posted_nothing(_login: str, _moment: datetime) -> bool:
-    """No SOUL posts."""
+    """Return that no SOUL posted."""
     return False
 
 
 def gone_of(github: GitHub, clock: Clock) -> GoneAccounts:
-    """Return who is gone, by what GitHub shows."""
+    """Return a check for deleted accounts that relies only on GitHub."""
     return GoneAccounts(github, posted_nothing, clock)

@@ -1,4 +1,4 @@
-"""Versions of the program in folders of their own, as an installation has them, to be replaced by one another."""
+"""Versions of the program in separate folders, like installations that replace one another."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from tests.project import ROOT
 
 PACKAGES = ("adapters", "common", "local_tools", "modules", "skills", "soul", "town")
 Edits = Mapping[str, tuple[str, str]]
-"""By the path of a file: words in it, and what stands there instead in that version."""
+"""For each file path, a text in the file and its replacement in that version."""
 
 
 @dataclass
 class Installation:
-    """One installed program, and where this user keeps the state of programs."""
+    """One installed program, and the folder in which this user keeps the state of programs."""
 
     root: Path
     state: str = "state"
 
     def kept(self) -> Iterator[Path]:
-        """The versions of which copies are kept."""
+        """Yield the paths of the stored copies of versions."""
         return (
             path for path in (self.root / self.state).glob("soul/programs/*") if path.name.isalnum() and path.is_file()
         )
 
     def install(self, version: str, edits: Edits | None = None) -> None:
-        """Put a version in the place of the one that is there."""
+        """Replace the installed version by this one."""
         shutil.rmtree(self.root / "installed", ignore_errors=True)
         (self.root / "installed").mkdir(parents=True)
         ignored = shutil.ignore_patterns("__pycache__")
@@ -52,7 +52,7 @@ class Installation:
 
     @asynccontextmanager
     async def started(self, home: Home, *words: str) -> AsyncIterator[asyncio.subprocess.Process]:
-        """Start a command of the installed version; it is killed in the end if it still lives."""
+        """Start a command of the installed version; kill it at the end if it still runs."""
         env = {
             **os.environ,
             "PYTHONPATH": str(self.root / "installed"),

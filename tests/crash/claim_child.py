@@ -1,10 +1,10 @@
-"""Lives that claim a task on GitHub and give it back, each a process of its own, to be killed at any moment.
+"""Lives that claim a task on GitHub and give it back, each in its own process, which tests kill at any moment.
 
 Usage: python -m tests.crash.claim_child FOLDER GITHUB_URL LOGIN TOKEN
 
-Loads everything once, then forks a life for each line on stdin, as `crash_child` does. A life undoes what it finds left
-of earlier claims; where `FOLDER/claims` exists it then claims the first task of the plan in issue 1, begins to work on
-it, renews the claim, gives the task back, and ends with code 0.
+Loads everything once, then forks a life for each line on stdin, as `crash_child` does. A life undoes what is left of
+earlier claims; if `FOLDER/claims` exists, it then claims the first task of the plan in issue 1, starts work on it,
+renews the claim, gives the task back, and ends with code 0.
 """
 
 from __future__ import annotations

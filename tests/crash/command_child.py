@@ -1,9 +1,9 @@
-"""Lives that carry out a command of the owner's from a direct message, each a process of its own, to be killed.
+"""Lives that carry out a command of the owner from a direct message, each in its own process, to be killed.
 
 Usage: python -m tests.crash.command_child FOLDER
 
-Forks a life for each line on stdin (`DATABASE DIE_AT_TRANSACTION inside|after`; 0 dies at none) and says how it ended.
-The command adds a line to the file `DATABASE.done` in the folder, as its only effect.
+Forks a life for each line on stdin (`DATABASE DIE_AT_TRANSACTION inside|after`; 0: no death) and prints how it ended.
+The only effect of the command is a line in the file `DATABASE.done` in the folder.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SENT = DirectMessage("m1", "1", OWNER, iso(datetime.now(UTC) - timedelta(minutes
 
 
 class Doing:
-    """A handler whose commands leave a line each."""
+    """A handler whose commands append a line each."""
 
     def __init__(self, done: Path) -> None:
         self._done = done
@@ -55,7 +55,7 @@ class Doing:
         raise AssertionError(f"{key} is no talk: {text}")
 
     async def forget(self, key: str) -> None:
-        """Nothing is kept here."""
+        """Do nothing, as nothing is stored here."""
 
 
 async def live(path: Path, die_at: int, *, inside: bool) -> None:

@@ -1,10 +1,10 @@
-"""Lives that keep commitments, each a process of its own, to be killed at any moment.
+"""Lives that keep commitments, each in its own process, which tests kill at any moment.
 
 Usage: python -m tests.crash.commitment_child FOLDER GITHUB_URL TOKEN SPACE_PORT
 
-Loads everything once, then forks a life for each line on stdin (`DIE_AT_TRANSACTION inside|after`, or nothing). One
-hears `born PID`, `awake`, `ended CODE`. A life commits to what is new in `FOLDER/wanted.jsonl`,
-and ends with code 0 when all of that is kept and told in the room.
+Loads everything once, then forks a life for each line on stdin (`DIE_AT_TRANSACTION inside|after`, or nothing). It
+prints `born PID`, `awake` and `ended CODE`. A life commits to what is new in `FOLDER/wanted.jsonl`,
+and ends with code 0 when all of it is kept and reported in the room.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SPEED = 5.0
 
 
 class FastClock(SystemClock):
-    """Faster than the machine's, the same for all processes: a test need not wait for limiters and second looks."""
+    """A clock faster than the machine's and equal in all processes, so that tests do not wait for limiters."""
 
     def now(self) -> datetime:
         return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.monotonic())

@@ -1,11 +1,11 @@
-"""Lives of a real outbox in front of a real service, each a process of its own, to be killed at any moment.
+"""Lives of a real outbox in front of a real service, each in its own process, which tests kill at any moment.
 
 Usage: python -m tests.crash.crash_child FOLDER SERVICE_URL HANDLE PASSWORD
 
-Loads everything once, then forks a life for each line on stdin (`DIE_AT_TRANSACTION inside|after`, or nothing). One
-hears `born PID`, `awake`, `ended CODE`. A life submits every act of `FOLDER/wanted.jsonl` that has no intent yet,
-delivers until nothing waits, and ends with code 0. Where `FOLDER/hasty` stands, time is set
-ahead instead of waited for.
+Loads everything once, then forks a life for each line on stdin (`DIE_AT_TRANSACTION inside|after`, or nothing). It
+prints `born PID`, `awake` and `ended CODE`. A life submits every act of `FOLDER/wanted.jsonl` that has no intent yet,
+delivers until nothing waits, and ends with code 0. If `FOLDER/hasty` exists, the clock is set
+ahead instead of waiting.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _READ_TIMEOUT_S = 1.0
 
 
 class MortalDatabase(Database):
-    """Kills its own process at one transaction: inside it, or right after it was committed."""
+    """Kills its own process at one transaction: inside it, or right after its commit."""
 
     count = 0
     die_at = 0

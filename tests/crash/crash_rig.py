@@ -1,4 +1,4 @@
-"""A network that watches its requests and can kill whoever sends them, and the figures of many deaths."""
+"""A network that watches its requests and can kill their sender, and the figures of many kills."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ UNLIMITED = AtprotoLimits(_PLENTY, _PLENTY, _PLENTY, _PLENTY, _PLENTY)
 
 @dataclass
 class Watch:
-    """An ASGI application in front of another: counts requests, and strikes when the count that was set is reached."""
+    """An ASGI application in front of another: counts requests, and calls `strike` at the request with a set number."""
 
     app: ASGIApp
     requests: int = 0
@@ -74,7 +74,7 @@ class Watch:
 
 @dataclass
 class Rig:
-    """The network, its address, and the faults that befall it."""
+    """The network, its address, and its faults."""
 
     network: Network
     faults: AtprotoFaults
@@ -83,7 +83,7 @@ class Rig:
 
 
 class Ledger:
-    """An eye-witness of one account: everything that it ever created and deleted, also what stands no more."""
+    """Records everything that one account ever created and deleted, even if it no longer exists."""
 
     def __init__(self, network: Network, did: str) -> None:
         self.created: Counter[Mark] = Counter()
@@ -106,7 +106,7 @@ class Ledger:
 
 
 def _mark(value: Json) -> Mark:
-    """What a record was meant to be."""
+    """Return the kind and the target or text of a record."""
     if "subject" in value:
         return "like", str(value["subject"]["uri"])
     return ("reply", str(value["reply"]["parent"]["uri"])) if "reply" in value else ("post", str(value["text"]))
@@ -114,7 +114,7 @@ def _mark(value: Json) -> Mark:
 
 @dataclass
 class Figures:
-    """What happened to a process that was killed again and again."""
+    """The figures of a process that was killed again and again."""
 
     kills: Counter[str] = field(default_factory=Counter)
     lives: int = 0
@@ -141,7 +141,7 @@ async def rig(rng: random.Random) -> AsyncIterator[Rig]:
 
 
 def disturb(faults: AtprotoFaults, rng: random.Random) -> None:
-    """Now and then, let a fault befall some of the next requests for records; what was armed before is off."""
+    """Clear earlier faults, and sometimes arm one for some of the next requests for records."""
     faults.clear()
     if rng.random() < 0.7:
         kind, methods = rng.choice(_FAULTS), rng.choice((_WRITES, _WRITES, _READS_TOO))
@@ -155,7 +155,7 @@ class Nursery:
     process: asyncio.subprocess.Process
 
     async def birth(self, fate: str = "") -> int:
-        """A new life; its process id."""
+        """Start a life; return its pid."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{fate}\n".encode())
         born, pid = (await self.receive()).split()
@@ -163,12 +163,12 @@ class Nursery:
         return int(pid)
 
     async def receive(self, timeout_s: float = 30.0) -> str:
-        """The next words: `awake`, or `ended CODE`."""
+        """Return the next line: `awake`, or `ended CODE`."""
         assert self.process.stdout is not None
         return (await asyncio.wait_for(self.process.stdout.readline(), timeout_s)).decode().strip()
 
     async def live_on(self, life_s: float) -> None:
-        """One life that goes on where another was killed, and ends well within so many seconds of being awake."""
+        """Run one life to its normal end after a kill; it must end within `life_s` seconds of being awake."""
         await self.birth()
         assert await self.receive() == "awake"
         assert await self.receive(life_s) == "ended 0"
@@ -181,14 +181,14 @@ async def nursing(*args: str) -> AsyncIterator[Nursery]:
 
 
 def kill(pid: int) -> None:
-    """SIGKILL, if it still lives."""
+    """Send SIGKILL, if the process still lives."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Where a life may be ended: at one of so many commits or requests, or within so many seconds of being awake."""
+    """Limits for the moment of a kill: the number of commits or requests, or of seconds after waking."""
 
     commits: int
     requests: int
@@ -197,7 +197,7 @@ class Spread:
 
 
 async def live_and_die(watch: Watch, nursery: Nursery, moment: Moment, rng: random.Random, spread: Spread) -> bool:
-    """One life; whether it ended by our hand and not by itself. A life of `life_s` seconds is long enough."""
+    """Run one life of at most `life_s` seconds; return whether it was killed rather than ended by itself."""
     fate = {"in a transaction": "inside", "after a commit": "after"}.get(moment)
     pid = await nursery.birth(f"{rng.randint(1, spread.commits)} {fate}" if fate else "")
     if moment in {"request arrived", "request answered"}:

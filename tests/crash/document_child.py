@@ -1,10 +1,10 @@
-"""Lives that write the document of a task and offer it, each a process of its own, to be killed at any moment.
+"""Lives that write the document of a task and open its pull request, each in its own process, to be killed.
 
 Usage: python -m tests.crash.document_child FOLDER GITHUB_URL MODEL_URL
 
 Loads everything once, then forks a life for each line on stdin, as `crash_child` does. A life does the first task of
-the plan in issue 1 of the repository that `FOLDER/place` names, under one claim, and ends with code 0 once it is
-offered.
+the plan in issue 1 of the repository named in `FOLDER/place`, under one claim, and ends with code 0 once its pull
+request is open.
 """
 
 from __future__ import annotations

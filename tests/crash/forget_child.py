@@ -1,4 +1,4 @@
-"""Carries out the requests of a home, and is killed before it touches a file for the given time.
+"""Carries out the requests of a home, and is killed before a file operation, after NUMBER earlier ones.
 
 Usage: python -m tests.crash.forget_child HOME NUMBER
 """

@@ -1,10 +1,10 @@
-"""Lives of a real outbox in front of GitHub, each a process of its own, to be killed at any moment.
+"""Lives of a real outbox in front of GitHub, each in its own process, which tests kill at any moment.
 
 Usage: python -m tests.crash.github_child FOLDER GITHUB_URL LOGIN TOKEN
 
 Loads everything once, then forks a life for each line on stdin, as `crash_child` does. A life submits every act of
-`FOLDER/wanted.jsonl` that has no intent yet, delivers until nothing waits, and ends with code 0; time is set ahead
-instead of waited for.
+`FOLDER/wanted.jsonl` that has no intent yet, delivers until nothing waits, and ends with code 0. The clock is set ahead
+instead of waiting.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Acts of every kind on GitHub that a process is to do while it is killed again and again, and what stands of them."""
+"""Acts of every kind on GitHub for a process that is killed again and again, and checks of their results."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TEMPLATE = f"{ORGANISATION}/template"
 
 @dataclass
 class Work:
-    """What is to be done, and what came of it. `kit` is somebody else who may write in the repository."""
+    """The acts to do and their results. `kit` is another person who may write to the repository."""
 
     folder: Path
     network: GitHubNetwork
@@ -57,7 +57,7 @@ class Work:
     kit: GitHub
     wanted: list[dict[str, Any]] = field(default_factory=list)
     plans: dict[int, str] = field(default_factory=dict)
-    """What is to stand in the issue of a plan, by its number."""
+    """The expected body of each plan's issue, by its number."""
 
     async def refill(self) -> None:
         while len(self.wanted) - self._settled() < AT_A_TIME:
@@ -97,7 +97,7 @@ class Work:
                 return await self._fields_without_words(turn, act)
 
     async def _fields_without_words(self, turn: str, act: str) -> dict[str, Any]:  # noqa: PLR0911 - as above
-        """Those of the kinds that carry no words; each is done to something of its own."""
+        """Return the fields of the kinds without text; each act has an object of its own."""
         match turn:
             case "review_request":
                 return {"number": (await self._pull(self.rowan, act)).number, "reviewers": ["kit"]}
@@ -123,11 +123,11 @@ class Work:
         return account
 
     async def _issue(self) -> int:
-        """An issue of a person's."""
+        """Create an issue as a person; return its number."""
         return ok(await self.kit.create_issue(REPO, "Something", "…", assignees=("rowan",))).number
 
     async def _plan(self, number: int) -> dict[str, Any]:
-        """A plan of a person's, of which one task is to be claimed."""
+        """Create a plan as a person; return the fields of an edit that claims one of its tasks."""
         plan = Plan(f"Plan {number}", "A goal", tasks=(Task(1, "Begin"), Task(2, "Go on")))
         issue = ok(await self.kit.create_issue(REPO, f"[PLAN] {plan.title}", generate_plan_markdown(plan)))
         body = update_task_in_plan_body(issue.body, 1, TaskChange("claimed", "rowan")).body
@@ -135,7 +135,7 @@ class Work:
         return {"number": issue.number, "body": body, "over": body_digest(issue.body)}
 
     async def _branch(self, number: int | str) -> str:
-        """A branch with one commit of its own."""
+        """Create a branch with one commit; return its name."""
         branch = f"branch-{number}"
         ok(await self.kit.refs.create(REPO, branch, self.main))
         path, message = f"branch-{number}.md", f"Branch {number}"
@@ -151,7 +151,7 @@ class Work:
         return states.total() - states["pending"] - states["sending"]
 
     def states(self) -> Counter[str]:
-        """How many acts are in each state."""
+        """Return how many acts are in each state."""
         path = self.folder / "soul.db"
         if not path.exists():
             return Counter()
@@ -165,7 +165,7 @@ class Work:
         return Counter(one["cause_id"] for one in self.wanted if one["turn"] != "issue_update")
 
     async def found(self) -> Counter[str]:
-        """What stands on GitHub, by the act that it came from."""
+        """Count the results on GitHub, by the act that made them."""
         issues = [issue for issue in self.repo.issues.values() if issue]
         reviews = [review.body for pull in self.repo.pulls.values() for review in pull.reviews]
         said = [comment.body for comment in issues[0].comments]
@@ -179,7 +179,7 @@ class Work:
         return found + await self._commits()
 
     def _standing(self, turn: str, act: str, body: dict[str, Any]) -> int:  # noqa: PLR0911 - a line for each kind
-        """How often an act stands there that nothing names but what it was done to."""
+        """Return how often the result of an act exists that is identified only by its object."""
         state = self.network.state
         number = body.get("number", 0)
         issue, pull = self.repo.issues.get(number), self.repo.pulls.get(number)
@@ -203,7 +203,7 @@ class Work:
         return 0
 
     async def _commits(self) -> Counter[str]:
-        """The commits on the default branch that an act made, a file or a merge, by their messages."""
+        """Count the commits of acts on the default branch, files or merges, by the act in their message."""
         found: Counter[str] = Counter()
         sha = ok(await self.rowan.refs.get(REPO, "main")).sha
         while sha:

@@ -1,4 +1,4 @@
-"""Lives of a child process: one for each line that it reads, each in a fork of its own, so that none starts cold."""
+"""Runs a life for each line on stdin, each in a fork of this process, so that nothing is loaded again."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 
 def live_on_request(live: Callable[[int, bool], Coroutine[Any, Any, None]]) -> None:
-    """For each line live once, and tell the pid as `born PID` and its exit code as `ended CODE`.
+    """Fork a life for each line; print its pid as `born PID` and its exit code as `ended CODE`.
 
-    A line says at which commit the life is to die, and `inside` where that is before the commit; an empty one says
-    nothing. `live` takes the number, 0 for none, and whether it is inside.
+    A line gives the number of the commit at which the life is to die, and `inside` if before that commit. An empty
+    line means no death. `live` takes the number, 0 for none, and whether it is inside.
     """
     for line in sys.stdin:
         at, *where = line.split() or ["0"]
@@ -26,6 +26,6 @@ def live_on_request(live: Callable[[int, bool], Coroutine[Any, Any, None]]) -> N
 
 
 def say(words: str) -> None:
-    """Tell the parent a line."""
+    """Write a line to the parent process."""
     sys.stdout.write(f"{words}\n")
     sys.stdout.flush()

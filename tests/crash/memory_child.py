@@ -1,8 +1,8 @@
-"""Lives of a store of memories that saves without end, each a process of its own, to be killed at any moment.
+"""Lives of a store of memories that saves without end, each in its own process, which tests kill at any moment.
 
 Usage: python -m tests.crash.memory_child DATABASE
 
-Loads everything once, then forks a life for each line on stdin (its number). One hears `born PID`, then `kept ID BODY`
+Loads everything once, then forks a life for each line on stdin (its number). It prints `born PID`, then `kept ID BODY`
 for every save that has returned, and `ended CODE`.
 """
 
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def _say(words: str) -> None:
-    # NOTE(self): one write each, so that a death cannot leave half a word in a buffer.
+    # NOTE(self): one write per line, so that a kill cannot leave part of a line in a buffer.
     os.write(sys.stdout.fileno(), words.encode())
 
 

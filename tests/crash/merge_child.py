@@ -1,9 +1,9 @@
-"""Lives that look after their pull request for a task, each a process of its own, to be killed at any moment.
+"""Lives that maintain their pull request for a task, each in its own process, which tests kill at any moment.
 
 Usage: python -m tests.crash.merge_child FOLDER GITHUB_URL
 
 Loads everything once, then forks a life for each line on stdin, as `crash_child` does. A life looks at the pull request
-that `FOLDER/place` names (`repository number`), and ends with code 0.
+named in `FOLDER/place` (`repository number`), and ends with code 0.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ async def live(folder: Path, url: str, die_at: int, *, inside: bool) -> None:
                 proposed.cancel()
         await running
         for conflict in await table.newest(CONFLICT, 1):
-            # NOTE(self): nobody codes here, so that what conflicts is taken back.
+            # NOTE(self): nobody codes here, so a conflicting pull request is taken back.
             await table.settle(conflict, "done", "no-code")
     while await _sends(outbox, clock):
         continue
@@ -110,12 +110,12 @@ async def live(folder: Path, url: str, die_at: int, *, inside: bool) -> None:
 
 
 async def _nothing(*_: object) -> tuple[str, ...]:
-    """Return that nothing fails: no program runs here."""
+    """Return that nothing fails, as no program runs here."""
     return ()
 
 
 async def _sends(outbox: Outbox, clock: HastyClock) -> bool:
-    """Send what is due, and let the time pass until the next is; return whether there is one."""
+    """Send what is due, and move the time to the next intent; return whether there is one."""
     report = await outbox.deliver_due()
     clock.ahead += report.next_in_s or 0
     return report.next_in_s is not None

@@ -1,9 +1,9 @@
-"""Lives that talk, condense and archive, each a process of its own, to be killed at any moment.
+"""Lives that talk, condense and archive, each in its own process, which tests kill at any moment.
 
 Usage: python -m tests.crash.sessions_child FOLDER MODEL_URL MODEL_KEY
 
 Loads everything once, then forks a life for each line on stdin (`FIRST SEED DIE_AT_STEP inside|after`; step 0: never).
-One hears `born PID`, `finished N` archives that an earlier life had left, `said N` for each message that was kept, and
+It prints `born PID`, `finished N` for archives that an earlier life had left, `said N` for each stored message, and
 `ended CODE`. A life finishes what was left, then goes on talking, from message FIRST on, until it is killed.
 """
 
@@ -91,7 +91,7 @@ def _die() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The conversations of one home, and who archives them."""
+    """The conversations of one home, and the archivist."""
 
     database: Database
     storage: Storage
@@ -148,7 +148,7 @@ def message(number: int) -> Message:
 
 
 def reply(number: int) -> list[Message]:
-    """A round of two calls, and the words after it."""
+    """Return the messages of a round: two tool calls, their answers, and a final text."""
     ids = (f"a{number}", f"b{number}")
     return [
         Message("assistant", tuple(ToolCall(each, "look", {"at": number}) for each in ids)),

@@ -1,4 +1,4 @@
-"""Three SOULs that build together, each killed right after an act of its own reached GitHub, before it heard of it."""
+"""Three SOULs build together, each killed right after its own act reached GitHub, before it received the response."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from town.github.values import GitHubEvent
 FAST = 180.0
 BUILT_WITHIN_S = 1200.0
 PLANS = max(1, round(int(os.environ.get("CRASH_KILLS", "50")) / 25))
-"""A plan of five tasks sees some twenty-five kills."""
+"""A plan of five tasks sees about twenty-five kills."""
 WORKSPACE = Repo(ORGANISATION, "www-lil-intdev-tides")
 MAKE = "Please make a workspace for the tides."
 BUILD = f"Please write a plan in github.com/{WORKSPACE.full_name} for a command that adds up expenses by month."
@@ -33,7 +33,7 @@ DEADLY = frozenset({"pushed", "pull_opened", "pull_reviewed", "pull_merged"})
 
 
 class Reaper:
-    """Kills, by chance, whoever pushes, offers, reviews or merges at that very moment, and starts it again."""
+    """Kills and restarts a SOUL, at random, at the moment when it pushes, opens a pull request, reviews or merges."""
 
     def __init__(self, place: Workplace, chance: random.Random) -> None:
         self.place, self.chance = place, chance
@@ -41,7 +41,7 @@ class Reaper:
         self._dead: asyncio.Queue[tuple[str, Process]] = asyncio.Queue()
 
     def see(self, event: GitHubEvent) -> None:
-        """Kill the SOUL that did it, if it lives: at the first act of each kind, then by chance."""
+        """Kill the author of an act, if it lives: at the first act of each kind, then at random."""
         is_deadly = event.kind in DEADLY and (not self.kills[event.kind] or self.chance.random() < CHANCE)
         process = self.place.terminals.pop(event.by, None) if is_deadly else None
         if process is not None:
@@ -50,7 +50,7 @@ class Reaper:
             self._dead.put_nowait((event.by, process))
 
     async def run(self) -> None:
-        """Start again who was killed."""
+        """Restart the SOULs that were killed."""
         while True:
             name, process = await self._dead.get()
             await process.wait()

@@ -1,4 +1,4 @@
-"""A claim that is killed before and after each of its requests: the next start leaves nothing of it behind."""
+"""A claim is killed before and after each of its requests, and the next start leaves nothing of it behind."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from town.serving import serve
 LIFE_S = 60.0
 MOST_REQUESTS = 120
 EVERY = max(1, 100 // int(os.environ.get("CRASH_KILLS", "100")))
-"""A life ends at one of so many requests; at which of them differs from one moment to the other."""
+"""A life ends at one in this many requests; which one differs by moment."""
 AHEAD = timedelta(minutes=6)
-"""More than a life sets its time ahead, and less than a claim holds."""
+"""More than the time that a life sets its clock ahead, and less than a claim lasts."""
 PLAN = Plan("Beans", "Beans grow", tasks=(Task(1, "Sow"), Task(2, "Water")))
 
 
@@ -78,7 +78,7 @@ async def test_a_claim_killed_at_any_request_is_undone_and_can_be_made_again(tmp
 
 
 async def _dies(watch: Watch, nursery: Nursery, moment: Moment, number: int) -> bool:
-    """One life that claims; whether it was killed at the request of that number, or ended before."""
+    """Run one life that claims; return whether it was killed at request `number` rather than ended before."""
     pid = await nursery.birth()
     watch.set(moment, number, lambda: kill(pid))
     assert await nursery.receive() == "awake"
@@ -89,7 +89,7 @@ async def _dies(watch: Watch, nursery: Nursery, moment: Moment, number: int) -> 
 
 
 async def _check(github: GitHub, folder: Path, body: str) -> int:
-    """Nothing of a claim is left but comments that say that theirs have ended; the highest epoch of them."""
+    """Check that only comments on ended claims are left of a claim; return their highest epoch."""
     issue = ok(await github.get_issue(REPO, 1))
     plan = parse_plan(issue.body, issue.title)
     assert plan is not None

@@ -1,7 +1,7 @@
-"""A command in a direct message, killed at each of its transactions: done at most once, and answered once.
+"""A command in a direct message, killed at each of its transactions, is done at most once and answered once.
 
-`soul upgrade` killed before any of its steps: the home is whole, with the old schema or the new, and goes on. So is a
-start that puts a version back: the one before goes on in the home as it is, and its owner is told once.
+`soul upgrade` killed before any of its steps leaves a whole home with the old or the new schema, which runs on. So does
+a start that puts a version back: the earlier version runs on with the home as it is, and its owner is told once.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ async def test_an_upgrade_killed_at_any_step_loses_nothing_and_is_taken_up_again
 
 
 def an_old_home(root: Path) -> Home:
-    """A home of the version before the next, with an act in four states."""
+    """Create a home of the version before the next, with acts in four states."""
     home = write_home(root, "rowan", SOUL_SPEED="1", OWNER_BLUESKY_SOCIAL_HANDLE_DID="did:plc:owner")
     lay_database(home.database)
     with closing(sqlite3.connect(home.database)) as connection:
@@ -98,7 +98,7 @@ async def test_a_version_that_is_put_back_goes_back_once_wherever_it_is_killed_o
 
 
 def keeps_version_before(state: Path) -> str:
-    """Keep a version that only tells that it runs, as the present one keeps itself; return its hash."""
+    """Store a version that only records that it runs, as the present one stores itself; return its hash."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         told = "from pathlib import Path\nPath(__file__).parents[2].joinpath('went-on').open('a').write('x')\n"
@@ -111,7 +111,7 @@ def keeps_version_before(state: Path) -> str:
 
 
 def put_back(home: Home) -> tuple[str, int]:
-    """Why a version is put back, and how often the owner is told."""
+    """Return why a version is put back, and how often the owner is told."""
     with closing(sqlite3.connect(home.database)) as connection:
         told = connection.execute("SELECT value FROM marks WHERE name = ?", (marks.PROGRAM,)).fetchone()[0]
         alarms = connection.execute("SELECT count(*) FROM work WHERE payload LIKE '%is put back%'").fetchone()[0]
@@ -130,7 +130,7 @@ def intents(home: Home) -> list[str]:
 
 
 async def upgrade(child: asyncio.subprocess.Process, home: Home, at: int, what: str = "upgrade") -> tuple[int, int]:
-    """How it ended, and how many steps it took; 0 where it was killed, or another program went on."""
+    """Return the exit code and the number of steps, 0 if it was killed or another program took over."""
     assert child.stdin
     assert child.stdout
     child.stdin.write(f"{what} {home.root} {at}\n".encode())
@@ -168,7 +168,7 @@ WHERE = ("inside", "after")
 
 
 async def killed_and_revived(child: asyncio.subprocess.Process, name: str, number: int, where: str) -> str:
-    """How the first life ended; the second lives on."""
+    """Kill a life at a transaction and let another one finish; return how the first one ended."""
     first = await life(child, f"{name} {number} {where}")
     assert first in {KILLED, WELL}
     assert await life(child, f"{name} 0 after") == WELL

@@ -1,4 +1,4 @@
-"""Commitments kept by a process that is killed again and again: one issue each, told once each, none forgotten."""
+"""Commitments are kept by a process that is killed again and again: one issue each, reported once, none forgotten."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SPREAD = Spread(commits=60, requests=6, any_time_s=1.5, life_s=LIFE_S)
 
 @dataclass
 class Work:
-    """What is committed to, and what came of it."""
+    """The commitments to make, and their results."""
 
     folder: Path
     repo: StoredRepo

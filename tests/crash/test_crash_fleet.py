@@ -1,4 +1,4 @@
-"""SOULs that sleep miss nothing and do nothing twice, whatever is killed or cut off, under either engine."""
+"""Sleeping SOULs miss nothing and do nothing twice, whatever is killed or cut off, under either engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole program, `soul run`, killed again and again while people speak to it: every mention answered once."""
+"""The whole program, `soul run`, is killed again and again while people speak to it: every mention is answered once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from town.model.types import ChatRequest, Completion
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
 MOMENTS = ("any time", "while the mind thinks", "record written", "a moment later")
-# NOTE(self): who dies while thinking has paid for the whole thought, and this one dies often.
+# NOTE(self): a SOUL killed during a turn has paid for the whole turn, and this one is killed often.
 PLENTY = {"SOUL_SPEED": "250", "BUDGET_TOKENS_PER_DAY": "1000000000"}
 LIFE_S = 10.0
 LAST_LIFE_S = 300.0
@@ -35,7 +35,7 @@ END_S = 15.0
 
 
 class Reaper:
-    """Strikes the living process when the moment that was set has come; also its mind and its only eye-witness."""
+    """Kills the running process at a set moment; it also acts as the model and watches the network."""
 
     def __init__(self, rng: random.Random, did: str) -> None:
         self._rng = rng
@@ -50,7 +50,7 @@ class Reaper:
         self._spared = self._rng.randint(0, 2)
 
     def _comes(self, moment: str) -> bool:
-        """Whether this is the one of such moments at which to strike."""
+        """Return whether this is the occurrence of the moment at which to kill."""
         if moment != self._moment:
             return False
         self._spared -= 1
@@ -87,7 +87,7 @@ async def test_a_soul_killed_at_random_answers_every_mention_exactly_once(runnin
     rng = random.Random(SEED)
     figures = Figures()
     home, soul = running_town.make_home("rowan", **PLENTY), running_town.account("rowan")
-    # NOTE(self): as many as a young account may answer in an hour; each asks too little to be in a loop with us.
+    # NOTE(self): as many as a young account may answer in an hour; each asks too little to look like a loop.
     people = [running_town.account(name) for name in ("kit", "ada", "bo", "cy", "dot", "eve")]
     reaper = Reaper(rng, soul)
     running_town.mind.answer = reaper.respond
@@ -117,7 +117,7 @@ async def test_a_soul_killed_at_random_answers_every_mention_exactly_once(runnin
 
 
 def _ask(running_town: RunningTown, person: str, number: int) -> str:
-    """A question unlike the others: manners answer no text twice."""
+    """Post a question unlike the others, as etiquette allows no second answer to the same text."""
     rng = random.Random(number)
     words = ["".join(rng.choice("bdfgklmnprstvz") + rng.choice("aeiou") for _ in range(3)) for _ in range(6)]
     return running_town.network.post_as(person, f"@rowan.test what of {' '.join(words)}?")[0]
@@ -142,7 +142,7 @@ async def _start(home: Home) -> asyncio.subprocess.Process:
 
 
 async def _live_and_die(home: Home, reaper: Reaper, rng: random.Random) -> str:
-    """One life; the moment at which it was killed."""
+    """Run one life; return the moment at which it was killed."""
     process = await _start(home)
     moment = rng.choice(MOMENTS)
     reaper.follow(process, moment)
@@ -156,7 +156,7 @@ async def _live_and_die(home: Home, reaper: Reaper, rng: random.Random) -> str:
 
 
 async def _live_in_peace(home: Home, reaper: Reaper, running_town: RunningTown, mentions: list[str]) -> None:
-    """The last life: until all is answered and nothing waits, then it is asked to end and ends well."""
+    """Run the last life until all is answered and nothing waits; then stop it and check that it ends well."""
     process = await _start(home)
     reaper.follow(process, "")
     try:
@@ -174,7 +174,7 @@ async def _live_in_peace(home: Home, reaper: Reaper, running_town: RunningTown, 
 
 
 def _missing(home: Home, pid: int, running_town: RunningTown, mentions: list[str]) -> str:
-    """What the last life has still to do, in words; "" when it is done."""
+    """Return what the last life has still to do, as text; "" if nothing."""
     if not _is_awake(home, pid):
         return "it is not awake"
     if waiting := _open_rows(home.database):
@@ -183,7 +183,7 @@ def _missing(home: Home, pid: int, running_town: RunningTown, mentions: list[str
 
 
 def _is_awake(home: Home, pid: int) -> bool:
-    """Whether this very process has come as far as telling how it is."""
+    """Return whether this process has started far enough to write its status."""
     status = json.loads(home.status.read_text(encoding="utf-8")) if home.status.exists() else {}
     return status.get("pid") == pid and status.get("state") == "running"
 
@@ -198,7 +198,7 @@ def _records(running_town: RunningTown, did: str) -> dict[str, dict[str, object]
 
 
 def _answers(running_town: RunningTown, did: str) -> Counter[str]:
-    """How often each post was answered."""
+    """Return how often each post was answered."""
     posts = [record.value for record in running_town.network.records(did, POST)]
     return Counter(post["reply"]["parent"]["uri"] for post in posts if "reply" in post)
 
@@ -217,7 +217,7 @@ def _open_rows(path: Path) -> int:
 def _rows_agree_with_the_network(home: Home, running_town: RunningTown, did: str) -> None:
     with closing(sqlite3.connect(home.database)) as connection:
         rows = connection.execute("SELECT result_uri, state FROM intents WHERE state != 'blocked'").fetchall()
-    # NOTE(self): a thought may be queued after the last look, and be left by an orderly end; a reply would be missing.
+    # NOTE(self): a thought may be queued after the last look and be left by an orderly end; a reply would be missing.
     assert {state for _, state in rows} <= {"done", "pending"}
     assert {uri for uri, state in rows if state == "done"} == set(_records(running_town, did))
     assert [uri for uri, state in rows if state == "pending" and uri] == []

@@ -1,4 +1,4 @@
-"""Memories, saved while the process is killed again and again: what was kept is there, and nothing by half."""
+"""Memories are saved while the process is killed again and again: each returned save is there, and none is partial."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_every_memory_that_was_kept_is_there_after_a_kill_and_none_by_half
 
 
 async def _live_and_die(process: asyncio.subprocess.Process, life: int, rng: random.Random, kept: Kept) -> None:
-    """One life, from its first moments or its first saves to its sudden end."""
+    """Run one life and kill it, early or after some saves; record each save that has returned."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(f"{life}\n".encode())
@@ -79,7 +79,7 @@ async def _live_and_die(process: asyncio.subprocess.Process, life: int, rng: ran
 
 
 def _assert_whole(path: Path) -> int:
-    """The file, its index and every group in it are whole; returns how many rows there are."""
+    """Check that the file, its index and every group in it are whole; return the number of rows."""
     with closing(sqlite3.connect(path, timeout=10, isolation_level=None)) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'memories_fts'").fetchone():
             return 0  # killed before it had made its tables
@@ -96,7 +96,7 @@ def _assert_whole(path: Path) -> int:
 
 
 async def _assert_found(store: MemoryStore, kept: Kept, rng: random.Random) -> None:
-    """All that was kept stands under the id that was told, and a search finds it."""
+    """Check that each stored memory has the id that was reported, and that a search finds it."""
     for body, memory_id in kept.items():
         memory = await store.get(memory_id)
         assert memory is not None

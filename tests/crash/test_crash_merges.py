@@ -1,7 +1,7 @@
-"""A merge, and a pull request that is taken back, killed at any request or commit: each is done once, to its end.
+"""A merge, and a pull request that is taken back, killed at any request or commit: each is finished, and only once.
 
-The work on a document, killed at each request: an empty workspace gets one first commit and one pull request. What
-changes GitHub, by a process that is killed again and again: none of it is done twice, and none is lost.
+The work on a document, killed at each request: an empty workspace gets one first commit and one pull request. Changes
+on GitHub by a process that is killed again and again: none is made twice, and none is lost.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from town.serving import serve
 LIFE_S = 60.0
 MOST = 100
 EVERY = max(1, 100 // int(os.environ.get("CRASH_KILLS", "100")))
-"""A life ends at one of so many requests or commits; at which of them differs from one moment to the other."""
+"""A life ends at one in this many requests or commits; which one differs by moment."""
 DURABLE_MOMENTS: tuple[Moment, ...] = ("request arrived", "request answered", "in a transaction", "after a commit")
 BRANCH = "task-1-count"
 
@@ -90,7 +90,7 @@ async def test_a_pull_request_killed_at_any_moment_is_merged_or_taken_back_once(
 
 
 async def _offered(ada: GitHub, bea: GitHub, repo: Repo, *, conflicts: bool) -> int:
-    """An approved pull request for a task; returns its number."""
+    """Open an approved pull request for a task; return its number."""
     begun = ok(await ada.contents.write(repo, "README.md", "A counter\n", message="Begin")).commit_sha
     ok(await ada.create_issue(repo, "[PLAN] A counter", "# [PLAN] A counter"))
     ok(await ada.refs.create(repo, BRANCH, begun))
@@ -103,7 +103,7 @@ async def _offered(ada: GitHub, bea: GitHub, repo: Repo, *, conflicts: bool) -> 
 
 
 async def _dies(watch: Watch, nursery: Nursery, moment: Moment, number: int) -> bool:
-    """One life; whether it was killed at the request or commit of that number, or ended before."""
+    """Run one life; return whether it was killed at request or commit `number` rather than ended before."""
     fate = {"in a transaction": "inside", "after a commit": "after"}.get(moment)
     pid = await nursery.birth(f"{number} {fate}" if fate else "")
     if not fate:
@@ -116,7 +116,7 @@ async def _dies(watch: Watch, nursery: Nursery, moment: Moment, number: int) -> 
 
 
 async def _check_merge(bea: GitHub, repo: Repo, number: int, *, conflicts: bool) -> None:
-    """One commit more on the main branch and no other branch, or one comment, no commit, and the branch stays."""
+    """Check for one more commit on main and no other branch; after a conflict, one comment and an unmerged branch."""
     read = ok(await bea.pulls.get(repo, number))
     assert (read.state, read.merged) == ("closed", not conflicts)
     assert {one.name for one in ok(await bea.refs.branches(repo))} == {"main", *([BRANCH] if conflicts else [])}
@@ -175,7 +175,7 @@ async def test_a_document_killed_at_any_request_is_offered_once(tmp_path: Path) 
 
 
 async def _check_document(github: GitHub, repo: Repo) -> None:
-    """One first commit, one branch with one commit upon it, one pull request, which one peer is asked to review."""
+    """Check for one first commit, one branch with two commits on it, and one pull request with one reviewer."""
     main = ok(await github.refs.get(repo, "main")).sha
     assert ok(await github.refs.commit(repo, main)).parents == ()
     (pull,) = ok(await github.pulls.list(repo, state="all"))

@@ -1,4 +1,4 @@
-"""Direct messages through a real outbox, killed again and again: none twice, none lost, with no key to help."""
+"""Direct messages through a real outbox, killed again and again: none twice, none lost, although they have no key."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_a_process_killed_at_random_sends_every_direct_message_exactly_onc
 
 
 async def live_and_die(world: Rig, nursery: Nursery, moment: Moment, rng: random.Random) -> bool:
-    """One life; whether it ended by our hand and not by itself."""
+    """Run one life; return whether it was killed rather than ended by itself."""
     fate = {"in a transaction": "inside", "after a commit": "after"}.get(moment)
     pid = await nursery.birth(f"{rng.randint(1, 25)} {fate}" if fate else "")
     if not fate:

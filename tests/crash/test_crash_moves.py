@@ -1,7 +1,7 @@
-"""A home moved and restored again and again while its acts are under way: nothing is lost, and nothing done twice.
+"""A home is moved and restored again and again while its acts are in progress: nothing is lost or done twice.
 
-Each round a life is killed while it sends, and the next one lives elsewhere: after `soul move`, or, as where a disk
-is gone, from a backup that was taken while it was sending. `CRASH_MOVES=200` and `CRASH_SEED` can be set.
+In each round a life is killed while it sends, and the next one lives elsewhere: after `soul move`, or, as after the
+loss of a disk, from a backup taken while it was sending. `CRASH_MOVES=200` and `CRASH_SEED` can be set.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ async def test_a_home_that_is_moved_while_its_acts_are_under_way_does_each_exact
 
 
 class Place:
-    """Where the SOUL lives now; `memory` leads to its memory, wherever that is."""
+    """The current home of the SOUL; `memory` is a link to its memory."""
 
     def __init__(self, folder: Path) -> None:
         self.memory = folder / "memory"
@@ -101,7 +101,7 @@ class Place:
 
 
 async def _live_and_die(work: Work, nursery: Nursery, place: Place, rng: random.Random, *, backup: bool) -> bool:
-    """One life that is killed while it sends; whether it ended by our hand. The backup is taken while it lives."""
+    """Kill one life while it sends, optionally after a backup; return whether it was killed by the test."""
     pid = await nursery.birth()
     assert await nursery.receive() == "awake"
     try:

@@ -1,7 +1,7 @@
-"""Posts (some with a picture), replies, likes and deletions through a real outbox, killed again and again: none twice,
-none lost, and each picture recorded once.
+"""Posts (some with a picture), replies, likes and deletions go through a real outbox that is killed again and again:
+none is lost or made twice, and each picture is recorded once.
 
-Some wait for the owner, who decides in a process of their own meanwhile: what they approve is done once, what they
+Some wait for the owner, who meanwhile decides in a separate process: what they approve is done once, what they
 reject never.
 """
 
@@ -81,7 +81,7 @@ async def test_a_process_killed_at_random_does_every_act_exactly_once(tmp_path: 
         nursery = await stack.enter_async_context(nursing(str(tmp_path), world.url, soul.handle, PASSWORD))
         work = Work(world, rng, soul, ada, tmp_path, await pictures_for(tmp_path))
         while figures.kills.total() < KILLS:
-            # NOTE(self): enough to do, and never so much that it grows old, for then it would leave slowly by design.
+            # NOTE(self): enough work, but not so much that it grows old, as old acts are sent slowly by design.
             work.refill()
             disturb(world.faults, rng)
             figures.lives += 1
@@ -106,7 +106,7 @@ async def test_a_process_killed_at_random_does_every_act_exactly_once(tmp_path: 
 
 
 async def pictures_for(folder: Path) -> list[AttachedPicture]:
-    """Pictures that wait in `folder` for a post, each with another color and from another block."""
+    """Return pictures that wait in `folder` for a post, each with another color and from another block."""
     files = PictureFiles(folder / "images", SystemClock())
     made = []
     for number in range(1, PICTURES + 1):
@@ -119,9 +119,9 @@ async def pictures_for(folder: Path) -> list[AttachedPicture]:
 
 @dataclass
 class Work:
-    """What one account is to do: every act that was ever wanted, and what became of it.
+    """The acts of one account: every act that was ever wanted, and what became of it.
 
-    `deletes_known`: only what the SOUL knows to stand is deleted: an older backup does not tell what was sent since.
+    With `deletes_known`, only posts that the SOUL knows of are deleted; an older backup does not know later posts.
     """
 
     world: Rig
@@ -182,7 +182,7 @@ class Work:
         with closing(sqlite3.connect(path, timeout=10)) as connection:
             connection.row_factory = sqlite3.Row
             try:
-                return connection.execute(f"SELECT * FROM intents WHERE {what}").fetchall()  # noqa: S608 - our own words
+                return connection.execute(f"SELECT * FROM intents WHERE {what}").fetchall()  # noqa: S608 - our own SQL
             except sqlite3.OperationalError:
                 return []  # killed before it had made its tables
 
@@ -190,11 +190,11 @@ class Work:
         return len(self.rows("state IN ('done', 'blocked')"))
 
     def unfinished(self) -> bool:
-        """Whether something is still to be done, also by the owner."""
+        """Return whether an act is unfinished or waits for the owner."""
         return self._settled() < len(self.wanted)
 
     async def owner_decides(self) -> None:
-        """The owner approves or rejects all that waits now, as a command of theirs does."""
+        """Approve or reject all waiting drafts, as the owner's command does."""
         if not self.rows("state = 'held'"):
             return
         database = await Database.beside(self.folder / "soul.db")
@@ -228,7 +228,7 @@ class Work:
         assert sent | set(self.old) == set(self.ledger.standing) | set(self.ledger.deleted)
 
     def assert_pictures_recorded_once(self) -> None:
-        """Of each picture whose post stood on the network, one line in the post log, and its block once in the list."""
+        """Check that each picture in a sent post has one line in the post log, and its block one entry in the list."""
         sent = {row["result_uri"] for row in self.rows("state = 'done' AND kind = 'post' AND body LIKE '%sha256%'")}
         log = self.folder / "post_log.jsonl"
         lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []

@@ -1,4 +1,4 @@
-"""Conversations that are condensed and archived while the process is killed again and again: none lost, none twice."""
+"""Conversations are condensed and archived while the process is killed again and again: none is lost or doubled."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NUMBER = re.compile(r"message (\d+) is counted")
 
 @dataclass
 class Figures:
-    """What happened, and what was found."""
+    """The events of a run, and the checked results."""
 
     kills: Counter[str] = field(default_factory=Counter)
     said: set[int] = field(default_factory=set)
@@ -83,7 +83,7 @@ async def test_killed_at_random_nothing_is_half_archived_lost_or_remembered_twic
 
 
 def counting(request: ChatRequest) -> Completion:
-    """A mind that keeps from which message to which a talk has gone."""
+    """Answer as a model that stores the first and the last message number of a talk."""
     numbers = [int(number) for number in _NUMBER.findall(request.messages[-1].text)]
     return call(
         "keep_memories",
@@ -93,7 +93,7 @@ def counting(request: ChatRequest) -> Completion:
 
 
 async def live_and_die(nursery: Nursery, rng: random.Random, figures: Figures) -> None:
-    """One life: what it said, and how it ended."""
+    """Run one life and kill it; record what it said and how it ended."""
     moment = rng.choice(["inside a step of archiving", "after a step of archiving", "any time"])
     die_at = 0 if moment == "any time" else rng.randint(1, 9)
     first = NUMBERS_A_LIFE * (figures.kills.total() + 1)
@@ -117,7 +117,7 @@ async def live_and_die(nursery: Nursery, rng: random.Random, figures: Figures) -
 
 
 async def look(room: Room, figures: Figures) -> None:
-    """Finish what was left, as a start does; then everything is in its place exactly once."""
+    """Finish what was left, as a start does; then check that each message is stored exactly once."""
     figures.resumed += len(await room.archivist.finish_prepared())
     assert await room.archivist.finish_prepared() == []
     assert await room.database.run(endings.due) == []
@@ -162,7 +162,7 @@ def _memories(connection: sqlite3.Connection) -> list[str]:
 
 
 def _checked(said: Iterable[Message]) -> list[int]:
-    """The numbers of messages; each call stands with its answers."""
+    """Return the numbers of messages; check that each call has its answers."""
     said = list(said)
     for message, after in zip(said, [*said[1:], None], strict=True):
         calls = [block.id for block in blocks(message) if isinstance(block, ToolCall)]

@@ -1,11 +1,11 @@
-"""Upgrades and starts of homes, each a process of its own, to be killed before any step that it takes on the disk.
+"""Upgrades and starts of homes, each in its own process, which tests kill before any step that it takes on the disk.
 
 Usage: python -m tests.crash.upgrade_child
 
-Forks one for each line on stdin (`upgrade HOME DIE_AT_STEP`, or `run`; 0 dies at none) and says how it ended and, where
-an upgrade came to its end, how many steps it took. Copies of versions are kept beside the home. An upgrade knows one
-migration more than the program does today. A step is what changes the files below the home, as Python tells it of
-itself, a lock, and going on as another program.
+Forks a process for each line on stdin (`upgrade HOME DIE_AT_STEP`, or `run`; 0 for no death) and prints how it ended
+and, if an upgrade finished, how many steps it took. Copies of versions are kept beside the home. An upgrade knows one
+migration more than the current program. A step is a change of files below the home, a lock, or an exec, as reported by
+Python's audit hooks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF_NO_PATH = {"fcntl.flock", "os.exec"}
 
 
 class Steps:
-    """Counts the steps of this process below `home`, and kills it before the one with the number `die_at`."""
+    """Counts the steps of this process below `home`, and kills it before step number `die_at`."""
 
     def __init__(self, home: Path, die_at: int) -> None:
         self._home = str(home)

@@ -1,4 +1,4 @@
-"""An application that stands behind the judge."""
+"""An application that stands behind the judging proxy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class Behind:
-    """An application that takes itself to be where the judge is, as the real one does."""
+    """An application that sees the proxy's address as its own host, as the real service would."""
 
     def __init__(self, app: ASGIApp, url: str) -> None:
         self._app = app

@@ -1,11 +1,11 @@
-"""GitHub's published description, cut to what our adapter asks for and the town serves, and made fit for Prism.
+"""GitHub's published description, reduced to what our adapter requests and the town serves, and adapted to Prism.
 
 Of each response that offers `application/json` only that is kept, as Prism can write no other. Links in example headers
-are dropped, as a client would follow them. `nullable: true` without a type (POST and PATCH of issues among the places)
-makes Prism's validator give up without a word and judge nothing: there, null becomes an alternative that is spelt out.
-Files in folders, and the root, get paths of their own. What an event holds may be of several kinds: one of these is the
-empty object, so that no event could be of exactly one.
-Beyond that every schema stays as GitHub publishes it.
+are dropped, as a client would follow them. `nullable: true` without a type (in POST and PATCH of issues, among others)
+makes Prism's validator stop silently and judge nothing: there, null becomes an explicit alternative. Files in folders,
+and the root, get paths of their own. The payload of an event has several alternatives, one of which is the empty
+object, so that no event could match exactly one.
+Everything else stays as GitHub publishes it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _NULL = {"enum": [None]}
 
 
 def make_spec(address: str) -> str:
-    """The description of a GitHub that answers at `address`, as JSON."""
+    """Return the description of a GitHub that answers at `address`, as JSON."""
     spec = json.loads(PUBLISHED.read_text(encoding="utf-8").replace("https://api.github.com", address))
     spec["paths"] = {path: spec["paths"][path] for path in PATHS}
     spec["paths"] |= _contents_as_sent(spec["paths"][f"{_CONTENTS}/{{path}}"])
@@ -112,7 +112,7 @@ def make_spec(address: str) -> str:
 
 
 def _contents_as_sent(described: dict[str, Any]) -> dict[str, Any]:
-    """Paths of files as GitHub takes them: none for the root, and slashes within; Prism lets `{path}` hold neither."""
+    """Return the paths of files that GitHub takes and Prism's `{path}` does not: the root, and paths with slashes."""
     root = json.loads(json.dumps(described["get"]))
     root["parameters"] = [one for one in root["parameters"] if one.get("name") != "path"]
     nested = json.loads(json.dumps(described))

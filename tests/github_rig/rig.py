@@ -1,4 +1,4 @@
-"""What judges our GitHub: Prism between a client and a server, and an independent emulator. All on loopback."""
+"""Judges of our GitHub, all on loopback: Prism as a proxy between client and server, and an independent emulator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _START_S = 120
 
 
 def install() -> None:
-    """Fetch what is missing; nothing, if all is there."""
+    """Install what is missing; raise RuntimeError if that fails."""
     done = subprocess.run([_HERE / "install.sh"], capture_output=True, text=True, timeout=600, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip())
@@ -31,7 +31,7 @@ def install() -> None:
 
 @contextmanager
 def judged(upstream: str, folder: Path) -> Iterator[str]:
-    """A proxy in front of `upstream`. Each answer carries in `sl-violations` what it or its request did wrong."""
+    """Run a proxy in front of `upstream`. Each answer lists in `sl-violations` the errors of itself and its request."""
     with held_port() as port:
         url, spec = f"http://127.0.0.1:{port}", folder / f"spec-{port}.json"
         spec.write_text(make_spec(url), encoding="utf-8")
@@ -41,7 +41,7 @@ def judged(upstream: str, folder: Path) -> Iterator[str]:
 
 @contextmanager
 def mocked(folder: Path) -> Iterator[str]:
-    """A server that answers with GitHub's own examples, and judges each request as `judged` does."""
+    """Run a server that answers with GitHub's own examples, and judges each request as `judged` does."""
     with held_port() as port:
         url, spec = f"http://127.0.0.1:{port}", folder / f"spec-{port}.json"
         spec.write_text(make_spec(url), encoding="utf-8")
@@ -51,7 +51,7 @@ def mocked(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def emulated(folder: Path) -> Iterator[str]:
-    """The emulator, with the accounts of `seed.yaml`."""
+    """Run the emulator, with the accounts of `seed.yaml`."""
     with held_port() as port:
         url = f"http://127.0.0.1:{port}"
         where = ("--service", "github", "--host", "127.0.0.1", "--port", port, "--base-url", url, "--seed", _SEED)

@@ -1,8 +1,8 @@
-"""GitHub's own description judges: neither our requests nor the town's answers may break it, whatever is asked.
+"""Neither the adapter's requests nor the town's answers may break GitHub's own description, which a proxy checks.
 
-And an independent emulator answers the same calls, so that the adapter is not only right about the town.
+An independent emulator answers the same calls, so that the adapter is not only right about the town.
 
-GitHub's own description judges what the town serves: no answer of any of its addresses may break it.
+Every address that the town serves is checked in the same way.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ on_one_loop = pytest.mark.asyncio(loop_scope="session")
 
 REPO = Repo("ada", "garden")
 NOT_CALLS = {"aclose", "pause", "edits"}
-"""What sends nothing, and what asks by GraphQL, of which the description tells nothing."""
+"""Methods that send nothing, and those that use GraphQL, which the description does not cover."""
 Violations = list[tuple[str, str]]
 
 
 class ObservedTransport(httpx.AsyncBaseTransport):
-    """The ordinary way out, with an ear for what the judge says of each exchange."""
+    """The ordinary transport, which also records the judge's verdict on each exchange."""
 
     def __init__(self, url: str) -> None:
         self._way = WebTransport(allow=(url,))
@@ -70,7 +70,7 @@ def judged(headers: httpx.Headers) -> Violations:
 
 
 class Court:
-    """The town's GitHub behind the judge; each test puts a fresh one there."""
+    """The town's GitHub behind the judge; each test puts a new one there."""
 
     def __init__(self, url: str, shared_server: SharedServer) -> None:
         self.url = url
@@ -103,7 +103,7 @@ def _installed() -> None:
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def bench(_installed: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[str, SharedServer]]:
-    """The judge, and the shared server behind it."""
+    """Yield the judge's URL, and the shared server behind it."""
     shared_server = SharedServer()
     async with serve(shared_server) as upstream:
         judge = rig.judged(upstream, tmp_path_factory.mktemp("judge"))
@@ -296,11 +296,11 @@ NOT_DESCRIBED = {
     "GET /repos/{owner}/{repo}/contents": "the description has the root's files under /contents/{path} only",
     "POST /graphql": "the description is of the REST interface",
 }
-"""Routes that the judge is not asked about, each with the reason."""
+"""Routes that are not checked, each with the reason."""
 
 
 class Town:
-    """The town's GitHub behind the judge, what was asked of it, and what the judge said."""
+    """The town's GitHub behind the judge, with the requests made and the violations found."""
 
     def __init__(self, http: httpx.AsyncClient, network: GitHubNetwork) -> None:
         self.http = http
@@ -533,7 +533,7 @@ async def test_organisations_repositories_and_people_keep_githubs_contract(town:
 
 @on_one_loop
 async def test_no_route_of_the_town_escaped_the_judge(town: Town) -> None:
-    """Stands last: it looks at what the tests above asked, and what those of the adapter ask of issues."""
+    """Must be the last test: it checks the requests of all tests above, and those of the adapter tests on issues."""
     routes = {f"/repos/{{owner}}/{{repo}}{path}": by for path, by in IN_REPO.items()} | ELSEWHERE
     seen = {(method, path) for path, by in routes.items() for method in by if _asked(town, method, path)}
     missing = {f"{method} {path}" for path, by in routes.items() for method in by} - {f"{m} {p}" for m, p in seen}

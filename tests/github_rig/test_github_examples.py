@@ -1,6 +1,6 @@
 """GitHub's own examples answer every operation on code: no request breaks the contract, and each answer is understood.
 
-The judge of `test_github_contract.py` needs a server that does what it is asked; here GitHub's description plays it.
+The proxy of `test_github_contract.py` needs a real server; here the examples of GitHub's description replace it.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ CALLS: dict[str, Call] = {
 }
 
 IN_GRAPHQL = frozenset({"pulls.enqueue", "pulls.queue"})
-"""What is asked by GitHub's other interface, of which this judge has no description."""
+"""Operations that use GraphQL, which this judge's description does not cover."""
 
 
 class JsonOnly(ObservedTransport):
-    """The examples are written down as `application/json` alone."""
+    """A transport that asks for `application/json`, as the examples have no other type."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         request.headers["accept"] = "application/json"
@@ -104,7 +104,7 @@ async def test_no_request_breaks_githubs_contract_and_its_example_is_understood(
 
 
 async def test_a_file_is_asked_for_as_githubs_contract_has_it(examples: tuple[GitHub, JsonOnly]) -> None:
-    """The example itself holds words in the place of base64, and is told to be unreadable."""
+    """The example contains plain text instead of base64, and is reported as unreadable."""
     ada, seen = examples
     before = len(seen.violations)
     assert err(await ada.contents.read(REPO, "docs/README.md", ref="main")).kind == "transient"

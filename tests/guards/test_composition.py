@@ -1,7 +1,7 @@
-"""Proves that a SOUL is wired once: in few lines, in short functions, and with no callback assigned later.
+"""A SOUL is wired once: in few lines, in short functions, and with no callback assigned later.
 
-The page that says where a rule stands names what stands there. The tests of a folder lie in the folder of the same
-name below `tests`.
+The page that says where each rule is implemented names code that exists. The tests of a folder are in the folder of the
+same name below `tests`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BUILDERS = {"__init__", "__post_init__"}
 
 
 def late_assignments(source: str) -> list[str]:
-    """Assignments to `on_…` outside a constructor, and to a public attribute of another object anywhere."""
+    """Return assignments to `on_…` outside a constructor, and to a public attribute of another object anywhere."""
     found: list[str] = []
 
     def targets(node: ast.stmt) -> list[ast.expr]:
@@ -76,7 +76,7 @@ def test_each_function_that_wires_fits_on_a_screen(path: Path) -> None:
 
 
 def readers_of(name: str, trees: Mapping[str, ast.Module]) -> list[str]:
-    """The modules that read an attribute of this name."""
+    """Return the modules that read an attribute of this name."""
     return [
         path
         for path, tree in trees.items()
@@ -140,7 +140,7 @@ _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 def missing(text: str) -> list[str]:
-    """Return what a page links to and is not there: a file, or a name that the linked file does not define."""
+    """Return the broken links of a page: missing files and headings, and names that the linked file does not define."""
     found: list[str] = []
     for row in _ROW.finditer(text):
         name, _, heading = row["path"].partition("#")
@@ -170,7 +170,7 @@ OF_THE_WHOLE = {
     "crash",
     "fixtures",
     "github_rig",
-    "guards",  # what is read from the source, for `make check`
+    "guards",  # checks of the source, for `make check`
     "interop",
     "model",
     "network",
@@ -181,7 +181,7 @@ OF_THE_WHOLE = {
 
 
 def _folders_of_tests() -> set[Path]:
-    """Folders below `tests` that hold a test, relative to it."""
+    """Return the folders below `tests` that hold a test, relative to it."""
     return {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
 
 

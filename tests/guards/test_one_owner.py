@@ -1,8 +1,8 @@
-"""A table is read and written only in the package that owns it: all SQL of the product is looked at.
+"""A table is read and written only in the package that owns it; the test checks all SQL of the product.
 
-Lines that hold JSON are split by `common/json_lines.py`: `str.splitlines` splits inside of strings too. What stands
-in common/constants.py is used by two packages or more; a number with one user stands beside it. A class name is
-defined once in the product: one name says one thing wherever it is read.
+Lines of JSON are split by `common/json_lines.py`, as `str.splitlines` also splits inside strings. A constant in
+common/constants.py has at least two packages that use it; a number with one user is defined beside it. A class name is
+defined once in the product, so that it means the same everywhere.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ WITHOUT_PEOPLE = {
     *("budget_days", "coding_steps", "feed_keys", "forgotten_people", "memories_fts", "model_calls", "model_densities"),
     *("other_writes", "repository_verdicts", "seen_locks", "task_leases"),
 }
-"""Tables that hold counts, hashes, our own addresses, names of repositories, what was coded there, or an index."""
+"""Tables that hold counts, hashes, our own addresses, names of repositories and what was coded there, or an index."""
 
 _NAMED = re.compile(r"\b(?:FROM|INTO|UPDATE|JOIN)\s+(?:OR\s+[A-Z]+\s+)?[\"`]?(\w+)")
 
 
 def tables() -> set[str]:
-    """The tables that the schema makes; those that hold an index of another count as parts of it."""
+    """Return the tables of the schema, without the internal tables of its word index."""
     with closing(sqlite3.connect(":memory:")) as connection:
         know_handles(connection)
         for script in MIGRATIONS.values():
@@ -81,7 +81,7 @@ def tables() -> set[str]:
 
 
 def named_in(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Each line on which a string names a table in SQL, with that table."""
+    """Yield each line on which a string names a table in SQL, with that table."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from ((node.lineno, name) for name in _NAMED.findall(node.value))
@@ -130,7 +130,7 @@ _OTHER_LINES = {
 
 
 def _splits_json_lines(tree: ast.AST) -> bool:
-    """Whether a module that parses JSON, or names a file of JSON lines, splits lines as prose is split."""
+    """Return whether a module that parses JSON, or names a file of JSON lines, uses `splitlines`."""
     attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     strings = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
     return "splitlines" in attributes and ("loads" in attributes or any("jsonl" in text for text in strings))
@@ -151,7 +151,7 @@ UNITS = {"SECOND_MS", "MINUTE_MS", "HOUR_MS", "DAY_MS"}
 
 
 def _imported(tree: ast.Module) -> set[str]:
-    """Returns the constants that a module takes, by name or through the module `common.constants`."""
+    """Return the constants that a module uses, imported by name or through the module `common.constants`."""
     froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     names = {alias.name for node in froms if node.module == "common.constants" for alias in node.names}
     modules = {
@@ -178,7 +178,7 @@ def test_each_shared_constant_has_users_in_two_packages() -> None:
 
 
 def _defined_twice(trees: Mapping[str, ast.Module]) -> dict[str, list[str]]:
-    """Each class name with more than one definition, and the modules that define it."""
+    """Return each class name with more than one definition, and the modules that define it."""
     places: dict[str, list[str]] = defaultdict(list)
     for path, tree in trees.items():
         for node in ast.walk(tree):

@@ -1,6 +1,6 @@
-"""Only the modules of the terminal write to it: all others hand their text to one of them.
+"""Only the modules of the terminal write to it; all others pass their text to one of them.
 
-No module makes HTTP clients or sockets of its own: what is not on the list below goes out by the one transport.
+No module makes HTTP clients or sockets of its own: all connections outside the list below use the one transport.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _NO_TERMINAL = {
     ("soul/up/supervisor.py", "os.write"),
     ("town/github/service.py", "stdin.write"),
 }
-"""A pipe to a child, a connection, and files of a repository and of a backup."""
+"""Writes to a pipe of a child, to a connection, and to files of a repository or a backup."""
 
 
 def test_only_the_modules_of_the_terminal_write_to_it() -> None:
-    """All others hand their text to `soul.terminal.output`, to a console, or to the room's screen."""
+    """All others pass their text to `soul.terminal.output`, to a console, or to the room's screen."""
     found = {(path, name) for path, tree in product_trees().items() for name in writes(tree)}
     assert {path for path, _ in found - _NO_TERMINAL} == _TERMINAL
     assert found >= _NO_TERMINAL
@@ -90,13 +90,13 @@ _PRINTERS = {
     "prompt_toolkit.output": (),
     "prompt_toolkit.output.vt100": (),
 }
-"""What prints, by its module; all of the module where no names stand."""
+"""Names that print, by module; an empty tuple means the whole module."""
 
 
 def writes(tree: ast.Module) -> Iterator[str]:
-    """What in this module may write to a stream, by the name of what is called or imported.
+    """Yield the calls and imports in this module that may write to a stream, by name.
 
-    A file that a `with` statement opened is none, and what is awaited is no stream's own method.
+    Files opened by a `with` statement do not count, and awaited calls are not methods of a stream.
     """
     nodes = list(ast.walk(tree))
     awaited = {id(node.value) for node in nodes if isinstance(node, ast.Await)}
@@ -135,13 +135,13 @@ IMPORTS_ALLOWED = {
     ("modules/runtime/watchdog.py", "socket"),  # to the supervisor on this machine that started it
     ("town/serving.py", "socket"),  # the town's own servers
     ("town/atproto/stream.py", "websockets"),  # the same, for its stream of changes
-    # A room: its server, and the member's way to the one address that the owner or the local network named.
+    # A room: its server, and the member's connection to the one address that the owner or the local network named.
     *((f"adapters/space/{name}.py", "websockets") for name in ("client", "connecting", "server")),
     *(("adapters/space/server_connection.py", name) for name in ("websockets", "socket")),
     ("adapters/space/browsing.py", "socket"),  # an address in four bytes
     ("adapters/space/discovery.py", "socket"),  # the resolver
 }
-# Calls that open a connection, or make what does, and where they may stand.
+# Calls that open a connection or create something that does, and where they are allowed.
 CALLS = {
     "create_connection", "create_server", "open_connection", "open_unix_connection", "start_server",
     "start_unix_server", "sock_connect", "connect_tcp", "AsyncHTTPTransport", "HTTPTransport", "AsyncConnectionPool",
@@ -151,11 +151,11 @@ CALLS_ALLOWED = {
     ("adapters/web/client.py", "connect_tcp"),
     ("adapters/web/client.py", "AsyncConnectionPool"),
     ("adapters/web/client.py", "AnyIOBackend"),
-    ("adapters/space/discovery.py", "open_connection"),  # whether a room that was found answers
-    # The way of the tools that install packages: from inside their sandbox by a Unix socket to the package index.
+    ("adapters/space/discovery.py", "open_connection"),  # whether a discovered room answers
+    # Tools that install packages: from inside their sandbox through a Unix socket to the package index.
     *(("modules/runtime/sandbox/gateway.py", name) for name in ("start_unix_server", "open_connection")),
     *(("modules/runtime/sandbox/relay.py", name) for name in ("start_server", "open_unix_connection")),
-    ("soul/commands/doctor.py", "open_connection"),  # whether the room that is set answers
+    ("soul/commands/doctor.py", "open_connection"),  # whether the configured room answers
 }
 CLIENTS = {"AsyncClient": "transport", "AsyncOpenAI": "http_client"}
 QUICK = {"get", "post", "put", "patch", "delete", "head", "options", "request", "stream", "Client"}
@@ -171,7 +171,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
 
 
 def strays(name: str, tree: ast.AST) -> Iterator[str]:
-    """What in a module goes out by itself."""
+    """Yield what in a module opens connections by itself."""
     for module in imports(tree):
         opener = next((o for o in OPENERS if module == o or module.startswith(f"{o}.")), None)
         if opener and (name, opener) not in IMPORTS_ALLOWED:

@@ -1,12 +1,11 @@
-"""Every word for a model lives in skills: code describes no field of a tool, and answers no call with a sentence.
+"""Every word for a model is in a skill: code describes no field of a tool, and answers no call with a sentence.
 
-Read from the syntax trees: the text of a string constant counts, docstrings and what only the terminal shows do not.
+The syntax trees are checked: string constants count; docstrings and text for the terminal alone do not.
 
-Who asks a model, for a turn, a summary or the words of a commitment, always with a prompt of the prompter; one
-probe; two that ask for a single word about a single text, and tell nothing of the SOUL; and one that shows the part
-of SELF.md on its voice, with texts of ours to put into it. Each operational text that is put into the SOUL's voice
-is said somewhere. No branch of the product reads a sentence that was written for people: decisions carry a code for
-that.
+All requests to a model (turns, summaries, texts of commitments) use a prompt of the prompter, except for one probe, two
+that ask for a single word about a single text and say nothing of the SOUL, and one that shows the part of SELF.md on
+its voice, with texts of ours to rephrase. Each operational text that can be rephrased in the SOUL's voice is used
+somewhere. No branch of the product reads a sentence written for people: decisions carry a code for that.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.guard
 
 PRODUCT = ("adapters", "common", "local_tools", "modules", "soul")
 ANSWERING = ("local_tools", "modules/services/agent/tools", "modules/services/agent/turn")
-"""Where answers of tools are made."""
+"""The folders that make the answers of tools."""
 MOST_WORDS = 4
 EXCEPTIONS = {
     "no answer that may leave, twice": "for the journal, in the outcome of a result",
@@ -124,11 +123,11 @@ def test_nobody_asks_a_model_past_the_prompter() -> None:
 
 
 FACTS_IN = {"chat": "facts", "chat_with_tools": "facts", "run_turn": "about"}
-"""The methods that ask a model, and the argument that tells what the request is about."""
+"""The methods that ask a model, with the argument that says what the request is about."""
 
 
 def asking() -> Iterator[tuple[str, bool]]:
-    """Each call of a method that asks a model: where it stands, and whether it tells what it is about."""
+    """Yield the place of each call that asks a model, and whether the call says what it is about."""
     for path, tree in product_trees("modules", "soul").items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in FACTS_IN:
@@ -146,7 +145,7 @@ DEFINED_IN = "modules/services/voice_phrases/phrases.py"
 
 
 def unsaid(keys: tuple[str, ...]) -> list[str]:
-    """Those that no module names, whole or by the group that an f-string begins with."""
+    """Return those keys that no module names, in full or by the group at the beginning of an f-string."""
     trees = [tree for path, tree in product_trees().items() if path != DEFINED_IN]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     whole = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
@@ -169,7 +168,7 @@ _MATCHES = frozenset({"search", "match", "fullmatch", "findall", "finditer"})
 
 
 def _prose_read(tree: ast.AST) -> Iterator[ast.expr]:
-    """Every place where such a sentence is compared or searched, also under the name of a variable that holds it."""
+    """Yield each expression in which such a sentence is compared or searched, even through a variable."""
     yield from _read_in(tree, frozenset())
     for scope in ast.walk(tree):
         if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -201,7 +200,7 @@ def _asks_for_none(node: ast.Compare) -> bool:
 
 
 def _holders(scope: ast.AST) -> frozenset[str]:
-    """The variables of a function to which such a sentence is assigned."""
+    """Return the variables of a function to which such a sentence is assigned."""
     names: set[str] = set()
     for node in ast.walk(scope):
         match node:

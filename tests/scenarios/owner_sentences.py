@@ -1,6 +1,6 @@
-"""What an owner writes below a mention, in many languages: what is not to be done, and what is.
+"""Sentences that an owner writes after a mention, in many languages: some forbid an act and some order one.
 
-`{who}` is an account. With each stands the tool of the act that is spoken of.
+`{who}` stands for an account. Each sentence comes with the tool of the act that it is about.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""GitHub for SOULs that look for each other: each account there names the DID of its SOUL on its page."""
+"""GitHub for SOULs that look for peers: the page of each account names the DID of its SOUL."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from town.serving import serve
 
 @asynccontextmanager
 async def serve_peers_github(town: RunningTown) -> AsyncIterator[GitHubNetwork]:
-    """GitHub beside the town."""
+    """Serve GitHub beside the town; yield its network."""
     town.github = GitHubNetwork(clock=HastyClock())
     async with serve(github_app(town.github)) as town.github_url:
         yield town.github
 
 
 def page_of(did: str) -> str:
-    """What a page on GitHub shows that names a DID."""
+    """Return the text of a GitHub page that names a DID."""
     return f"https://bsky.app/profile/{did}"
 
 
 def account_of(town: RunningTown, name: str, login: str) -> GitHubAccount | None:
-    """The account on GitHub of `name`.test, whose page names its DID; None where there is no GitHub."""
+    """Return the GitHub account of `name`.test, whose page names its DID; None if the town has no GitHub."""
     if town.github is None:
         return None
     return town.github.find(login) or town.github.create_account(login, website=page_of(town.account(name)))

@@ -1,4 +1,4 @@
-"""Somebody's direct messages with a SOUL, as their phone shows them, and one look of the SOUL at its own."""
+"""Direct messages between a person and a SOUL as the person's phone shows them, and one pass of the SOUL over them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from town.atproto.index import FOLLOW
 
 
 class Phone:
-    """Somebody's messages with a SOUL."""
+    """A person's direct messages with a SOUL."""
 
     def __init__(self, town: RunningTown, name: str, soul: str = "rebecca") -> None:
         self.town, self.did, self.soul = town, town.account(name), town.account(soul)
@@ -24,7 +24,7 @@ class Phone:
             self.town.network.chat.send(self.did, self.convo, text, {})
 
     def is_followed(self) -> None:
-        """The SOUL follows them."""
+        """Make the SOUL follow this person."""
         self.town.network.create(self.soul, FOLLOW, {"subject": self.did, "createdAt": "2026-01-01T00:00:00.000Z"})
 
     @property
@@ -33,12 +33,12 @@ class Phone:
 
     @property
     def last(self) -> str:
-        """The name of the newest message, as `soul why` takes it."""
+        """The name of the newest message in the form that `soul why` takes."""
         return f"chat:{self.convo.id}/{self.convo.messages[-1].id}"
 
 
 async def look(soul: RunningSoul) -> None:
-    """One look at the messages, and everything that came of it sent."""
+    """Run the message loops once and send every resulting intent."""
     for name in ("messages", "message-talk"):
         await soul.app.scheduler.run_guarded(name)
     soul.passes(1)

@@ -1,9 +1,9 @@
-"""A SOUL of the town of rituals as a process of its own, which is ended by SIGKILL and started again in its home.
+"""Runs a SOUL of the ritual town as a separate process, which tests end with SIGKILL and restart in the same home.
 
 Usage: python -m tests.scenarios.ritual_process HOME NAME START MOMENT
 
-Wakes the SOUL of HOME at MOMENT. For each moment on stdin it does what is due then. It tells `at MOMENT` whenever time
-went on while it waited, `after LOOP` when a loop came to its end, and `done MOMENT` when nothing more is due.
+Wakes the SOUL of HOME at MOMENT. For each moment read from stdin it does what is due then. It prints `at MOMENT`
+whenever time advanced while it waited, `after LOOP` when a loop ended, and `done MOMENT` when nothing more is due.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.striding_clock import StridingClock
 
 
 class RitualProcess(RitualSoul):
-    """One of them; `kill_at` says at which request to the model, or at which post of its own, it is killed."""
+    """A SOUL in its own process. `kill_at` decides at which request to the model or which own post it is killed."""
 
     def __init__(self, town: RitualTown, home: Home, name: str, *, social_only: bool = False) -> None:
         super().__init__(town, home, name, social_only=social_only)
@@ -35,26 +35,26 @@ class RitualProcess(RitualSoul):
     _process: Process | None
 
     async def wake(self) -> None:
-        """Start a process in its home."""
+        """Start a process in the home and wait until the SOUL is awake."""
         self._starts += 1
         given = (str(self.home.root), self.name, str(self._starts), iso(self._town.clock.now()))
         self._process = await self._stack.enter_async_context(child_of("tests.scenarios.ritual_process", *given))
         assert await self._is_done(), f"{self.name} did not wake"
 
     async def end(self) -> None:
-        """End the process, whatever is under way."""
+        """End the process, even in the middle of its work."""
         self._process = None
         await self._stack.aclose()
 
     def met(self, event: object) -> None:
-        """Something happened that may be the moment at which the process ends."""
+        """Kill the process if `kill_at` accepts this event."""
         if self.kill_at and self._process and self.kill_at(event):
             self.kill_at = None
             self.killed += 1
             self._process.kill()
 
     async def step(self) -> None:
-        """Let it do what is due; where it is killed meanwhile, start it again."""
+        """Let the SOUL do what is due; restart it if it is killed meanwhile."""
         assert self._process
         assert self._process.stdin
         killed = self.killed
@@ -65,13 +65,13 @@ class RitualProcess(RitualSoul):
             await self.wake()
 
     def resident_mib(self) -> float:
-        """Return the resident memory of the process, in MiB. Reads /proc."""
+        """Return the resident memory of the process in MiB, read from /proc."""
         assert self._process
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
 
     async def _is_done(self) -> bool:
-        """Take the time along until it is done; return False where it ended before."""
+        """Follow the time of the process until it is done; return False if it ended before that."""
         assert self._process
         assert self._process.stdout
         while line := await asyncio.wait_for(self._process.stdout.readline(), HANG_S):
@@ -87,7 +87,7 @@ class RitualProcess(RitualSoul):
 
 
 class ToldClock(StridingClock):
-    """A clock that tells its moment whenever somebody waited, and keeps no alarm that is over."""
+    """A clock that prints its time after each wait and drops deadlines that are over."""
 
     def stride(self, seconds: float) -> None:
         super().stride(seconds)
@@ -96,7 +96,7 @@ class ToldClock(StridingClock):
 
 
 async def live(home: Home, name: str, start: int, moment: datetime) -> None:
-    """Wake, and do what is due at each moment that stands on stdin."""
+    """Wake the SOUL and do what is due at each moment read from stdin."""
     clock = ToldClock(moment)
     async with open_ritual_soul(home, clock, f"{name}:{start}") as app:
         say(f"done {iso(clock.now())}")

@@ -1,4 +1,4 @@
-"""A town whose SOULs keep a ritual: a network, GitHub with a workspace, one clock for all, lives that can be killed."""
+"""A town whose SOULs keep a ritual: a network, GitHub with a workspace, one clock, and SOULs that can be killed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _SEEN = (
 
 @dataclass
 class RitualTown:
-    """The world, and who lives in it."""
+    """The simulated world and its SOULs."""
 
     root: Path
     clock: StridingClock
@@ -74,12 +74,12 @@ class RitualTown:
     souls: dict[str, RitualSoul] = field(default_factory=dict)
 
     def account(self, name: str) -> str:
-        """The did of `name`.test, made on first use."""
+        """Return the DID of `name`.test; create the account on first use."""
         found = self.network.find(f"{name}.test")
         return found.did if found else self.network.create_account(f"{name}.test", PASSWORD, display_name=name).did
 
     def threads(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        """Each opening post, oldest first, with the answers in its thread: who, and what."""
+        """Return each opening post, oldest first, with the (name, text) of each answer in its thread."""
         posts = list(reversed(self.network.posts(10_000)))
         openings = [post for post in posts if post.reply is None and RITUAL in post.text]
         return [
@@ -95,11 +95,11 @@ class RitualTown:
         ]
 
     def openings(self) -> list[str]:
-        """The addresses of the opening posts, oldest first."""
+        """Return the URIs of the opening posts, oldest first."""
         return [one.uri for one in reversed(self.network.posts(10_000)) if one.reply is None and RITUAL in one.text]
 
     def parts(self, uri: str) -> dict[str, str]:
-        """The part of each in a thread, as anybody can reckon it."""
+        """Return the part of each SOUL in a thread, computed from public data only."""
         return {name: ritual_role(name, uri) for name in self.names}
 
     @property
@@ -108,23 +108,23 @@ class RitualTown:
         return [one for one in self.repo.issues.values() if one and "memo" in {label.name for label in one.labels}]
 
     def authors_of(self, memo: StoredIssue) -> list[str]:
-        """Who wrote a memo, and who commented on it, in that order."""
+        """Return the logins of the author of a memo and of its commenters, in that order."""
         return [memo.author.login, *(one.author.login for one in memo.comments)]
 
     async def live(self, minutes: float, *, step_s: float = 300.0) -> None:
-        """Let so many minutes pass; every `step_s` each does what is due."""
+        """Let `minutes` pass; every `step_s` seconds each SOUL does what is due."""
         for _ in range(round(minutes * 60 / step_s)):
             for soul in self.souls.values():
                 await soul.step()
             self.clock.stride(step_s)
 
     def sleep_until(self, moment: datetime) -> None:
-        """Let the night pass."""
+        """Set the clock to `moment`, with no work in between."""
         self.clock.stride((moment - self.clock.now()).total_seconds())
 
 
 class RitualSoul:
-    """One of them; `kills` says at which request to the model, or at which post of its own, its process ends."""
+    """A SOUL of the town. `kill_at` decides at which request to the model or which own post its process ends."""
 
     def __init__(self, town: RitualTown, home: Home, name: str, *, social_only: bool = False) -> None:
         self.name, self.home = name, home
@@ -143,25 +143,25 @@ class RitualSoul:
         return self._app
 
     async def wake(self) -> None:
-        """Start the program in its home."""
+        """Start the program in the home."""
         self._starts += 1
         self._app = await self._stack.enter_async_context(
             open_ritual_soul(self.home, self._town.clock, f"{self.name}:{self._starts}", social_only=self._social_only)
         )
 
     async def end(self) -> None:
-        """Give up the home, whatever was under way."""
+        """Close the program and release the home, even in the middle of its work."""
         self._app = None
         await self._stack.aclose()
 
     def met(self, event: object) -> None:
-        """Something happened that may be the moment at which the process ends."""
+        """Cancel the running step if `kill_at` accepts this event."""
         if self.kill_at and self._running and self.kill_at(event):
             self.kill_at = None
             self._running.cancel()
 
     async def step(self) -> None:
-        """Do what is due; a process that is killed meanwhile is started again."""
+        """Do what is due; restart the SOUL if it is killed meanwhile."""
         self._running = asyncio.create_task(self._step())
         try:
             await self._running
@@ -180,7 +180,7 @@ class RitualSoul:
 async def open_ritual_soul(
     home: Home, clock: StridingClock, seed: str, *, social_only: bool = False
 ) -> AsyncIterator[App]:
-    """The SOUL of a home, awake, with the workspace of its ritual."""
+    """Yield the app of an awake SOUL that has the workspace of its ritual."""
     async with open_soul(
         settings_of(home),
         home,
@@ -196,7 +196,7 @@ async def open_ritual_soul(
 
 
 async def do_what_is_due(app: App, clock: StridingClock, met: Callable[[str], None]) -> None:
-    """Run each loop once, and send what waits; `met` hears of the end of each loop."""
+    """Run each loop once and send all waiting intents; call `met` at the end of each loop."""
     for loop in ("work", "awareness", "outbox"):
         await app.scheduler.run_guarded(loop)
         met(f"after {loop}")
@@ -209,7 +209,7 @@ async def do_what_is_due(app: App, clock: StridingClock, met: Callable[[str], No
 
 
 def think(request: ChatRequest) -> Completion:
-    """Opens with a number of its own, answers an opening, and writes memos that take up what was said."""
+    """Answer as a model that opens with a numbered question, answers an opening, and writes memos about the answers."""
     about, names = request.facts.about, {offer.name for offer in request.offers}
     name = request.facts.agent.handle.removesuffix(".test")
     if isinstance(about, QuestionFacts) and "open_ritual" in names:
@@ -245,7 +245,7 @@ async def open_ritual_town(
     social_only: frozenset[str] = frozenset(),
     kind: type[RitualSoul] = RitualSoul,
 ) -> AsyncIterator[RitualTown]:
-    """All of them awake on a Monday, ten minutes before nine, each of that `kind`; the first opens."""
+    """Yield a town of awake SOULs of class `kind`, on a Monday at 8:50; the first name opens the ritual."""
     clock = StridingClock(MONDAY - OLD)
     network, github = Network(clock=clock), GitHubNetwork(clock=clock, git_folder=root / "git")
     tokens = {name: github.create_account(name).token for name in (*names, "owner")}

@@ -1,8 +1,8 @@
-"""A day in one room: a real server and its record, ten whole SOULs, their minds and GitHub over HTTP, on one clock.
+"""A day in one room on one clock: a real server and its record, ten whole SOULs, their models and GitHub over HTTP.
 
-Everything but the time is as in life. The loops of a SOUL are run by `Rhythm` instead of the timer library, which knows
-the machine's time only; each keeps its own interval while the room is awake. In a room that has been silent for a while
-a look that finds nothing changes nothing, so it comes less often; news wake it at once, as they do in the program.
+Everything except the time is real. `Rhythm` runs the loops of a SOUL instead of the timer library, which knows only
+the machine's time; each loop keeps its own interval while the room is active. After a silence, a pass that finds
+nothing changes nothing, so passes come less often; news wake the loop at once, as they do in the program.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from town.model.service import ModelFaults, model_app
 from town.serving import serve
 
 BUDGET_TOKENS = "4000000"
-"""Twice the default: a room may use half of it, and this one talks with its host from morning to night."""
+"""Twice the default: a room may use half of it, and here the host talks from morning to night."""
 _SEED = 11
 _QUIET_S, _SILENT_S = 60.0, 360.0
 _SLOWER_S, _SLOWEST_S = 20.0, 60.0
@@ -56,12 +56,12 @@ _ELSEWHERE = re.compile(
     "awareness|notifications|expression-check|engagement|peers|peer-histories|work|alarms|messages?(-.*)?|github-.*"
     "|plan-awareness|tasks|reviews|merges"
 )
-"""The loops that look at other places than the room; all others that a SOUL has run."""
+"""The loops that look at other places than the room; all other loops of a SOUL are run."""
 
 
 @dataclass
 class Onlooker:
-    """The host's eyes."""
+    """Collects what the host sees."""
 
     seen: list[SpaceEvent] = field(default_factory=list)
     logged: list[str] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Onlooker:
 
 @dataclass
 class Place:
-    """All that is there beside the SOULs."""
+    """The environment of the SOULs: the room, the network, GitHub and the model service."""
 
     root: Path
     clock: DayClock
@@ -100,14 +100,14 @@ class Place:
     port: int = 0
 
     async def open_room(self) -> None:
-        """Let the server run; on the port that it had."""
+        """Start the room's server, after a restart on the same port."""
         self.server = SpaceServer(ChatLog(self.root / "space"), self.host, clock=self.clock)
         started = await self.server.start(self.port)
         assert isinstance(started, Ok), started
         self.port = started.data
 
     async def close_room(self) -> None:
-        """In order: members are told, and have their three seconds."""
+        """Stop the server in the normal way: tell the members, then wait three seconds."""
         assert self.server
         self.server.broadcast_shutdown()
         await self.clock.sleep(3)
@@ -122,7 +122,7 @@ class Place:
         self.mind_faults.arm(MindFault("bad_gateway", times=1_000_000))
 
     def home_of(self, person: Person) -> Home:
-        """A home of its own, made once."""
+        """Return the home of a person; create it on first use."""
         root = self.root / person.name
         if root.exists():
             return Home.at(root)
@@ -157,7 +157,7 @@ class Place:
 
 @dataclass
 class Figures:
-    """What is left of a SOUL's day when it is over."""
+    """The records that remain of a SOUL's day."""
 
     errors: list[StoredEntry] = field(default_factory=list)
     decisions: list[StoredEntry] = field(default_factory=list)
@@ -165,7 +165,7 @@ class Figures:
 
 
 class Soul:
-    """One SOUL of the room, that can be ended and woken again in the same home."""
+    """A SOUL of the room that can be ended and woken again in the same home."""
 
     def __init__(self, place: Place, person: Person) -> None:
         self.person = person
@@ -230,7 +230,7 @@ class Rhythm:
     _sooner: dict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
 
     async def keep(self, ended: asyncio.Event) -> None:
-        """Until `ended`."""
+        """Run the loops until `ended` is set."""
         app = self.app
         space, commitments = app.lives.space.loop, app.lives.commitments
         own = {space.name: self._next_look, commitments.name: self._next_step, "outbox": self._next_drain}
@@ -268,18 +268,18 @@ class Rhythm:
                 await asyncio.wait_for(sooner.wait(), wait_s)
 
     async def run_guarded(self, name: str) -> Outcome:
-        """As the scheduler, for what wakes a loop."""
+        """Run a loop as the scheduler does, for callers that wake it."""
         return await self.app.scheduler.run_guarded(name)
 
     def bring_forward(self, name: str, seconds: float = 0.0) -> None:
-        """As the scheduler."""
+        """Run a loop earlier, as the scheduler does."""
         asyncio.get_running_loop().call_later(seconds, self._sooner[name].set)
 
     def interval(self, name: str) -> float:
         return self.app.scheduler._intervals[name]
 
     def silent_s(self) -> float:
-        """How long nobody has spoken."""
+        """Return the seconds since somebody last spoke."""
         said = self.host.said_last
         return (self.clock.now() - said).total_seconds() if said else 0.0
 
@@ -309,7 +309,7 @@ class Rhythm:
 
 @asynccontextmanager
 async def open_place(root: Path) -> AsyncIterator[Place]:
-    """Everything but the SOULs, with the room open."""
+    """Open everything except the SOULs; yield it with the room open."""
     clock = DayClock()
     network, github = Network(clock=clock), GitHubNetwork(clock=clock)
     owner = network.create_account("owner.test", PASSWORD)

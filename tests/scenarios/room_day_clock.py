@@ -1,14 +1,14 @@
-"""Simulated time for a whole day in one process: the event loop's own clock moves only when nobody has anything to do.
+"""Simulated time for a whole day in one process: the clock of the event loop moves only when nobody has work to do.
 
-The server, the members, the model service, GitHub and every SOUL live in one loop and read one time from it. That loop
-knows when all of them are at rest: nothing is ready to run, no socket has anything to read, no child process runs, and
-no thread works. Then the time jumps to the next moment that somebody waits for, at most a second at once. Bytes on
-their way over loopback lie in the reader's socket as soon as the write returns, so what was sent is seen before the
-jump; if a machine should ever hand them over late, the answer comes some simulated seconds later, as it may in life.
+The server, the members, the model service, GitHub and all SOULs run in one loop and read the time from it. That loop
+knows when all of them are idle: nothing is ready to run, no socket has data to read, no child process runs, and no
+thread works. Then the time jumps to the next deadline, by at most one second per jump. Bytes sent over loopback are in
+the reader's socket as soon as the write returns, so they are seen before the jump; if a machine ever delivers them
+late, the answer arrives some simulated seconds later, which may happen in reality too.
 
-Every wait of the program is a wait of the loop (`Clock.sleep`, deadlines, keepalive of sockets, servers that close what
-is idle), so all of them keep their proportions. Only the figures of real time that libraries note for themselves do not
-move along; nothing here depends on them.
+All waits of the program are waits of the loop (`Clock.sleep`, deadlines, keepalive of sockets, servers that close idle
+connections), so their proportions are kept. Only the real times that libraries record for themselves do not move
+along; nothing here depends on them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TURNS_OF_A_TICK = 6
 
 
 class DayLoop(asyncio.SelectorEventLoop):
-    """An event loop in which waiting takes no time. `jumps` counts how often time moved on."""
+    """An event loop in which waiting takes no real time. `jumps` counts how often the time moved on."""
 
     def __init__(self) -> None:
         self.moment = 0.0
@@ -52,7 +52,7 @@ class DayLoop(asyncio.SelectorEventLoop):
         func: Callable[[*Ts], T],
         *args: *Ts,
     ) -> asyncio.Future[T]:
-        """As any loop; what works in a thread holds up the time."""
+        """Run a function in a thread; the simulated time stands still until it ends."""
         working = super().run_in_executor(executor, func, *args)
         self.at_work += 1
         working.add_done_callback(self._back)
@@ -61,7 +61,7 @@ class DayLoop(asyncio.SelectorEventLoop):
     async def subprocess_exec(
         self, protocol_factory: Callable[[], P], program: Any, *args: Any, **kwargs: Any
     ) -> tuple[asyncio.SubprocessTransport, P]:
-        """As any loop; a child process, such as Git, holds up the time until it ends."""
+        """Start a child process, such as Git; the simulated time stands still until it ends."""
 
         def made() -> P:
             protocol = protocol_factory()
@@ -87,7 +87,7 @@ class DayLoop(asyncio.SelectorEventLoop):
 
 
 class DayClock(Clock):
-    """What the program asks of time, told by the loop: `MORNING`, and all that was waited since."""
+    """The program's clock, driven by the loop: `MORNING` plus all time waited since."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -105,12 +105,12 @@ class DayClock(Clock):
         return asyncio.timeout(seconds)
 
     async def until(self, seconds: float) -> None:
-        """Wait for a moment of the day, in seconds since it began."""
+        """Wait until a moment of the day, in seconds since its beginning."""
         await self.sleep(seconds - self._loop.time())
 
 
 class _Patience(selectors.DefaultSelector):
-    """Where the loop would wait: it looks at sockets and threads, and lets time jump when both are quiet."""
+    """The selector of the loop: it checks sockets and threads, and lets the time jump when both are idle."""
 
     def __init__(self, day: DayLoop) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The course of the day: who wakes when, what the host says, what breaks on the way, and what is left of it."""
+"""The course of the day: who wakes when, what the host says, what breaks on the way, and what is recorded."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ DAY_S = 24 * 3600.0
 
 
 def at(clock: str) -> float:
-    """Seconds of the day at a time of its first date, as `14:05`."""
+    """Return the seconds since the beginning of the day for a time of its first date, such as `14:05`."""
     hours, minutes = map(int, clock.split(":"))
     return ((hours - MORNING.hour) * 60 + minutes - MORNING.minute) * 60.0
 
 
 OUTAGE = at("16:20"), at("16:40")
-"""Of the model service."""
+"""The time when the model service is down."""
 BROKEN = at("18:50"), at("18:54")
-"""GitHub answers 500."""
+"""The time when GitHub answers 500."""
 RESTARTS: tuple[tuple[str, str], ...] = (
     ("bruno", "10:20"),
     ("odile", "13:36"),
@@ -44,7 +44,7 @@ ROOM_RESTARTS = "12:25"
 
 @dataclass
 class Record:
-    """What is left of the day."""
+    """The record of the day."""
 
     lines: tuple[Line, ...]
     events: list[SpaceEvent] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Record:
 
 
 def live_a_day(root: Path, *, until_s: float = DAY_S) -> Record:
-    """Let the day pass, or its beginning."""
+    """Run the day, or its first `until_s` seconds; return its record."""
     record = Record(tuple(line for line in script() if line.at < until_s))
     logging.disable(logging.INFO)
     began, cpu = time.monotonic(), time.process_time()
@@ -89,7 +89,7 @@ async def _day(root: Path, record: Record, until_s: float) -> None:
 
 
 async def _pass(place: Place, souls: dict[str, Soul], lines: tuple[Line, ...], until_s: float) -> None:
-    """Everything at its moment."""
+    """Run each event of the day at its time."""
     happenings: list[tuple[float, Callable[[], Awaitable[None]]]] = [
         *((line.at, _saying(place, line.text)) for line in lines),
         *((at(clock), _restarting(souls[name])) for name, clock in RESTARTS),

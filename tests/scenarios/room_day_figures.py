@@ -1,4 +1,4 @@
-"""What a day in a room comes to, in figures: who spoke, who repeated what, what became of requests, the cost. Pure."""
+"""Figures of a day in a room: who spoke, who repeated what, the outcome of requests, the cost. Pure functions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _IN_HAND: tuple[str, ...] = tuple(load_bank().room["queued"])
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """A message that says again what was said; `score` by the ensemble."""
+    """A message that repeats an earlier one; `score` is the score of the echo ensemble."""
 
     at: str
     name: str
@@ -46,7 +46,7 @@ class Echo:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one request: the commitments made for it, and the lines that told of it."""
+    """The outcome of one request: the commitments made for it, and the messages that report it."""
 
     request: Line
     queued_commitments: tuple[QueuedCommitment, ...]
@@ -55,7 +55,7 @@ class Outcome:
 
 
 class Day:
-    """Reads a record."""
+    """Computes figures from a record."""
 
     def __init__(self, record: Record) -> None:
         self.record = record
@@ -70,7 +70,7 @@ class Day:
         self._promising = {(name, data["message"]) for name, data in spoken if data.get("commitments")}
 
     def conversations(self) -> list[list[Said]]:
-        """What was said without a pause that makes agents begin anew."""
+        """Return the messages, split where a pause is so long that agents start a new conversation."""
         talks: list[list[Said]] = []
         last: datetime | None = None
         for one in self.said:
@@ -82,11 +82,11 @@ class Day:
         return talks
 
     def is_talk(self, said: Said) -> bool:
-        """Words of an agent that stand for themselves: no announcement, no commitment."""
+        """Return whether an agent's message is ordinary talk: no announcement and no commitment."""
         return not (said.by_host or is_done_chat(said.content) or (said.name, said.content) in self._promising)
 
     def per_third(self) -> dict[str, tuple[int, ...]]:
-        """How often each agent spoke in each third of the waking day."""
+        """Return how often each agent spoke in each third of the waking day."""
         bounds = [tuple(MORNING + timedelta(seconds=at(clock)) for clock in third) for third in THIRDS]
         counts = Counter(
             (one.name, number)
@@ -97,7 +97,7 @@ class Day:
         return {name: tuple(counts[name, number] for number in range(len(bounds))) for name in sorted(NAMES)}
 
     def echoes(self) -> list[list[Echo | None]]:
-        """For each conversation, for each of the agents' messages: what it repeats, as the product itself compares."""
+        """Return what each message of the agents repeats, by conversation, compared as the product itself compares."""
         return [list(self._echoes(talk)) for talk in self.conversations()]
 
     def _echoes(self, talk: Sequence[Said]) -> Iterator[Echo | None]:
@@ -109,7 +109,7 @@ class Day:
             yield Echo(one.timestamp[11:19], one.name, one.content, found.score) if pool and found.is_echo else None
 
     def longest_chain(self) -> int:
-        """The most echoes in a row."""
+        """Return the largest number of echoes in a row."""
         longest = 0
         for talk in self.echoes():
             run = 0
@@ -119,7 +119,7 @@ class Day:
         return longest
 
     def repeats(self) -> list[tuple[Said, Said]]:
-        """Pairs within a conversation that are nearly the same, letter by letter, and did not cross on their way."""
+        """Return pairs of nearly identical messages within a conversation that did not cross on their way."""
         found = []
         for talk in self.conversations():
             words = [one for one in talk if self.is_talk(one)]
@@ -129,7 +129,7 @@ class Day:
         return found
 
     def since_host(self) -> list[int]:
-        """How much talk followed each message of the host, and each opener in a quiet room, before the next."""
+        """Return the number of agent messages after each host message and after each start of a conversation."""
         counts = [0]
         for talk in self.conversations():
             counts.append(0)
@@ -141,7 +141,7 @@ class Day:
         return counts
 
     def openers(self) -> list[Said]:
-        """Talk of agents that broke a long silence."""
+        """Return agents' messages that broke a long silence."""
         opened = [
             after
             for before, after in pairwise(self.said)
@@ -154,7 +154,7 @@ class Day:
         return [after - before for before, after in pairwise(moments)]
 
     def outcomes(self) -> list[Outcome]:
-        """Of each request of the host."""
+        """Return the outcome of each request of the host."""
         return [self._outcome(line) for line in self.record.lines if line.kind in REQUESTS]
 
     def _outcome(self, request: Line) -> Outcome:
@@ -177,7 +177,7 @@ class Day:
         )
 
     def answers_to(self, follow_up: Line) -> list[str]:
-        """What an agent said of a request within a minute after the question: its link, or that it is in hand."""
+        """Return what an agent said of a request within a minute of the question: its link, or that it is under way."""
         asked = MORNING + timedelta(seconds=follow_up.at)
         outcome = next(one for one in self.outcomes() if one.request.text == follow_up.asks)
         links = [link for commitment in outcome.queued_commitments for link in _links(commitment)]
@@ -186,12 +186,12 @@ class Day:
         return [one.content for one in soon if one.name in outcome.makers and any(word in one.content for word in told)]
 
     def forbidden(self) -> list[Said]:
-        """Talk that should never have been said, by its form."""
+        """Return agents' messages that a rule on form forbids: lists and empty promises."""
         checks = (has_list, check_empty_promise)
         return [one for one in self.by_agents if self.is_talk(one) and any(check(one.content) for check in checks)]
 
     def errors(self) -> list[str]:
-        """Journal lines on errors that are bugs, not weather."""
+        """Return the journal entries on errors that are bugs rather than expected failures."""
         return [
             f"{name}: {entry.entry.summary} {entry.entry.reason}"
             for name, figures in self.record.souls.items()
@@ -200,11 +200,11 @@ class Day:
         ]
 
     def calls(self) -> dict[str, Counter[str]]:
-        """Calls of the model by agent and purpose."""
+        """Count the calls of the model by agent and purpose."""
         return {name: Counter(str(call["purpose"]) for call in calls) for name, calls in self.record.usage.items()}
 
     def tokens(self) -> dict[str, int]:
-        """Tokens in and out, by agent."""
+        """Return the input and output tokens by agent."""
         return {
             name: sum(int(call["input"]) + int(call["output"]) for call in calls)
             for name, calls in self.record.usage.items()
@@ -224,7 +224,7 @@ def _crossed(one: Said, other: Said) -> bool:
 
 
 def _bare(said: Said) -> str:
-    """The words without whom they are spoken to."""
+    """Return the text of a message without the name that it addresses."""
     text = said.content
     first, _, rest = text.partition(" ")
     return (rest if first.rstrip(",:").lower() in NAMES else text).casefold()

@@ -1,4 +1,4 @@
-"""Who is in the room for a day: the town's three residents and seven more, each with a SOUL and a SELF of its own."""
+"""The people in the room for a day: the town's three residents and seven others, each with its own SOUL and SELF."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Tone: {tone}
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A character; `social_only` lives without GitHub."""
+    """A character. With `social_only` it lives without GitHub."""
 
     name: str
     soul: str

@@ -1,4 +1,4 @@
-"""What the host of the room says in a day, and when: opinions, remarks, thanks, requests, questions after them."""
+"""The host's messages in the room during a day: opinions, remarks, thanks, requests and follow-up questions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.scenarios.room_day_clock import MORNING
 KEEPER = "keeper"
 HARBOUR, BOARD = f"{KEEPER}/harbour-notes", f"{KEEPER}/notice-board"
 SEEDED = "The bench by the ferry has no name"
-"""The issue that is open in `BOARD` from the beginning, as number 1."""
+"""The title of the issue that is open in `BOARD` from the beginning, as number 1."""
 
 Kind = Literal["opinion", "remark", "thanks", "issue", "comment", "post", "plan", "follow_up", "to"]
 REQUESTS: frozenset[Kind] = frozenset({"issue", "comment", "post", "plan"})
@@ -18,7 +18,7 @@ REQUESTS: frozenset[Kind] = frozenset({"issue", "comment", "post", "plan"})
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Words of the host; `at` is in seconds of the day. `asks`: the words of the request that it asks about."""
+    """A message of the host. `at` is in seconds of the day; `asks` is the text of the request that it asks about."""
 
     at: float
     kind: Kind
@@ -113,7 +113,7 @@ _TABLE: tuple[tuple[str, Kind, str], ...] = (
 
 
 def script() -> tuple[Line, ...]:
-    """The day's lines in their order; a follow-up asks about the request before it."""
+    """Return the day's lines in order; a follow-up asks about the request before it."""
     lines: list[Line] = []
     request = ""
     for clock, kind, text in _TABLE:

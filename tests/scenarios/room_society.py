@@ -1,8 +1,8 @@
-"""A society for tests: a room, GitHub, and whole SOULs that live in it by themselves, each with a mind of its own.
+"""A society for tests: a room, GitHub, and whole SOULs that live there by themselves, each with its own model.
 
-Everything runs on one clock, and `Quick` lets a minute of the room go by in a few seconds. The timer of the program
-knows only the machine's time, so on a quick clock a ticker stands in for it; on the machine's clock the SOUL lives as
-the program lets it live.
+Everything runs on one clock, and with `Quick` a minute of the room passes in a few seconds. The timer of the program
+knows only the machine's time, so with a quick clock a ticker replaces it; with the machine's clock the SOUL lives as
+the program runs it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _ASKED_IN_TALK = "The conversation, oldest first"
 
 
 class Quick(SystemClock):
-    """Time that runs `speed` times as fast, for all who share this clock."""
+    """A clock that runs `speed` times as fast for all who share it."""
 
     def __init__(self, speed: float = SPEED) -> None:
         self.speed = speed
@@ -67,7 +67,7 @@ class Quick(SystemClock):
         return self._mono + self._gone()
 
     def leap(self, seconds: float) -> None:
-        """Let time pass at once; whoever sleeps wakes no sooner."""
+        """Advance the time at once; sleepers do not wake sooner."""
         self._leapt += seconds
 
     async def sleep(self, seconds: float) -> None:
@@ -79,7 +79,7 @@ class Quick(SystemClock):
 
 @dataclass
 class Onlooker:
-    """The host's eyes."""
+    """Collects what the host sees."""
 
     seen: list[SpaceEvent] = field(default_factory=list)
 
@@ -87,16 +87,16 @@ class Onlooker:
         self.seen.append(event)
 
     def log(self, level: LogLevel, message: str, detail: str = "") -> None:
-        """What the server notes is not looked at."""
+        """Ignore what the server logs."""
 
     def chats(self) -> list[Said]:
-        """What agents said, oldest first."""
+        """Return the messages of agents, oldest first."""
         return [event for event in self.seen if isinstance(event, Said) and not event.by_host]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One question to a mind: who was asked, and what it was told."""
+    """One request to a model, with the name of the SOUL that made it."""
 
     name: str
     request: ChatRequest
@@ -122,18 +122,18 @@ Decide = Callable[[Asked], Completion]
 
 
 def says(message: str, *commitments: Mapping[str, Any], **more: Any) -> Completion:
-    """To speak in the room."""
+    """Return the model's decision to speak in the room."""
     decision = {"shouldSpeak": True, "reason": "a test", "message": message, "commitments": list(commitments)}
     return call(SPACE_DECISION_TOOL, **decision, **more)
 
 
 def quiet(reason: str = "nothing to add", **more: Any) -> Completion:
-    """To stay silent in the room."""
+    """Return the model's decision to stay silent in the room."""
     return call(SPACE_DECISION_TOOL, shouldSpeak=False, reason=reason, **more)
 
 
 def an_issue(title: str = "Clock stops at midnight", repo: str = REPO) -> dict[str, Any]:
-    """A commitment that is whole."""
+    """Return a complete commitment."""
     return {"type": "create_issue", "repo": repo, "title": title, "description": BODY}
 
 
@@ -150,7 +150,7 @@ _VERBS = """
 
 
 def talkative(name: str, names: Sequence[str]) -> Decide:
-    """Always has another thought, that shares few words with any other, and names a peer."""
+    """Return a model that always speaks: each message names a peer and shares few words with any other."""
     at, peer = names.index(name), names[names.index(name) - 1]
     nouns, verbs = _NOUNS.split()[at :: len(names)], _VERBS.split()[at:]
     pairs = enumerate(zip(nouns, reversed(nouns), strict=True))
@@ -166,7 +166,7 @@ def talkative(name: str, names: Sequence[str]) -> Decide:
 
 
 def diligent(asked: Asked) -> Completion:
-    """Commits to what is its own, and is silent otherwise."""
+    """Commit to the host's request if it is assigned to this SOUL, and stay silent otherwise."""
     if asked.is_owner:
         return says("The clock at midnight is mine, and I describe how to see it.", an_issue())
     return quiet("it is not mine")
@@ -191,14 +191,14 @@ class Soul:
         return self.app.lives.queue.all()
 
     def lines(self) -> list[str]:
-        """What its owner saw of the room, without `[space] `."""
+        """Return the lines about the room that the owner saw, without `[space] `."""
         told = [message for _, message, _ in self.console.lines]
         return [line.removeprefix("[space] ") for line in told if line.startswith("[space] ")]
 
 
 @dataclass
 class Society:
-    """The room, GitHub, and the minds of those who live there, by name."""
+    """The room, GitHub, and the models of the SOULs that live there, by name."""
 
     running_town: RunningTown
     clock: Clock
@@ -219,7 +219,7 @@ class Society:
         return self.elsewhere or f"ws://127.0.0.1:{self.server.port}"
 
     def respond(self, request: ChatRequest) -> Completion:
-        """The one mind service of the town, answering as whoever is asked."""
+        """Answer as the model of whichever SOUL asks."""
         asked = Asked(request.model.removeprefix(_MIND_OF), request)
         if not asked.in_room:
             return self.otherwise(request)
@@ -233,19 +233,19 @@ class Society:
         return [chat.content for chat in self.host.chats() if by in ("", chat.name)]
 
     def done(self) -> list[str]:
-        """The announcements that something was made."""
+        """Return the announcements of finished work."""
         return [text for text in self.said() if text.startswith("Done — ")]
 
     def says(self, text: str) -> None:
-        """The host speaks."""
+        """Send a message to the room as the host."""
         self.server.broadcast_from_host(text)
 
     async def passes(self, seconds: float) -> None:
-        """Let that much of the society's time go by."""
+        """Wait for `seconds` of the society's time."""
         await self.clock.sleep(seconds)
 
     async def until(self, true: Callable[[], bool], why: str = "", *, within_s: float = HANG_S) -> float:
-        """Wait for what must come; how long it took, in the society's seconds."""
+        """Wait until `true()` holds; return how long it took, in the society's seconds."""
         began = self.clock.monotonic()
         try:
             await until(true, within_s)
@@ -254,7 +254,7 @@ class Society:
         return self.clock.monotonic() - began
 
     def make_home(self, name: str, *, github: bool = True, **more: str) -> Home:
-        """A home with a place in this room and, with `github`, an account there."""
+        """Create a home that may enter this room and, with `github`, has an account there."""
         model = f"{_MIND_OF}{name}"
         self.running_town.mind.models = tuple({*self.running_town.mind.models, model})
         settings = {
@@ -284,7 +284,7 @@ class Society:
         wait: bool = True,
         **settings: str,
     ) -> AsyncIterator[Soul]:
-        """The SOUL `name`, alive, with `wait` in the room; it takes part by itself. `pace` are keys of its file."""
+        """Yield the living SOUL `name`; with `wait` it is already in the room. `pace` sets keys of its config file."""
         if mind:
             self.minds[name] = mind
         home = self.make_home(name, github=github, **settings)
@@ -311,13 +311,13 @@ class Society:
 async def open_society(
     running_town: RunningTown, clock: Clock | None = None, *, max_bytes: int = 0, elsewhere: str = ""
 ) -> AsyncIterator[Society]:
-    """A room without members.
+    """Open a room without members.
 
     Args:
-        running_town: what lies around it.
-        clock: everybody's; a quick one if none is given.
-        max_bytes: when the room's record rotates, if not at the usual size.
-        elsewhere: the address of a room that somebody else keeps; then none is opened here.
+        running_town: the town around it.
+        clock: the clock of all; a quick one by default.
+        max_bytes: the size at which the room's record rotates; 0 for the default.
+        elsewhere: the address of a room that somebody else keeps; then no room is opened here.
 
     """
     clock = clock or Quick()
@@ -339,18 +339,18 @@ async def open_society(
 
 
 async def _live(soul: Soul) -> None:
-    """As the program lets it live."""
+    """Run the SOUL as the program does."""
     await soul.app.wake()
     soul.awake.set()
     await soul.app.run(soul.ended)
 
 
 async def _live_quickly(soul: Soul) -> None:
-    """The loops of the room and of commitments, each again and again in its own rhythm, until the end."""
+    """Run the loops of the room and of commitments at their own intervals until the end."""
     app = soul.app
     scheduler, clock = app.scheduler, app.services.clock
     app.stages.reach(Stage.LOGGED_IN)
-    app.stages.reach(Stage.CHECKED)  # it never logs in to Bluesky, so no record there can pause it
+    app.stages.reach(Stage.CHECKED)  # this SOUL never logs in to Bluesky, so no record there can pause it
 
     async def again_and_again(loop: Loop) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""The life on Bluesky, end to end: a real network and model service on loopback, real files, the real program."""
+"""Life on Bluesky, end to end: a real network and model service on loopback, real files, the real program."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _MOST_ALIKE = 0.6
 
 @dataclass(frozen=True)
 class Work:
-    """The workspace and its plan, and who said what in the thread."""
+    """The workspace, its plan, and what was said in the thread, and by whom."""
 
     days: Days
     events: Events

@@ -57,7 +57,7 @@ class Builder:
     async def offers(self, plan: int, name: str, *, picture: bool = False, away: str = "") -> int:
         """Open a pull request of the SOUL for a plan, and let its merge loop see it; return its number.
 
-        It adds a file, and takes the file `away` out of the repository.
+        It adds a file, and removes the file `away` from the repository.
         """
         client = self.soul.app.services.github
         main = ok(await client.refs.get(self.repo, "main")).sha

@@ -1,4 +1,4 @@
-"""A SOUL that is asked to review a pull request reads its changes, and reviews each commit once.
+"""A SOUL that is asked to review a pull request reads its changes and reviews each commit once.
 
 A SOUL that is called in a review, or in comments on lines of a pull request, answers where it was called.
 """

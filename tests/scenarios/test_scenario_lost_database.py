@@ -207,7 +207,7 @@ SAID = "Tin, and you hear each drop of it."
 
 
 async def fill(life: RunningSoul) -> None:
-    """Leave no room in the database, as if the disk below it were full."""
+    """Fill the database until no page is left, as if its disk were full."""
     await life.app.services.database.run(_no_more_pages)
     for size in (4000, 400, 40, 0):
         with suppress(DiskFull):

@@ -25,13 +25,13 @@ FILE_WORDS = "this is your first talk with your owner. It happens once."
 
 
 def told(request: ChatRequest) -> str:
-    """All that is told around what was said: what changes stands in the message that is answered."""
+    """Return all instructions of a request: its system messages and the last user message, which holds what changes."""
     asked = [message.text for message in request.messages if message.role == "user"][-1:]
     return "\n".join([message.text for message in request.messages if message.role == "system"] + asked)
 
 
 def led(request: ChatRequest) -> Completion:
-    """A mind that leads the first talk, and else says what is left to say."""
+    """Answer as a model that leads the first talk and closes it when told to."""
     last = request.messages[-1]
     if ONLY_THEN not in told(request):
         return Completion(text=FAREWELL if last.role == "tool" else "As you like.")
@@ -46,7 +46,7 @@ def led(request: ChatRequest) -> Completion:
 
 @pytest.fixture
 def home(running_town: RunningTown) -> Home:
-    """A home as `soul init` leaves it."""
+    """Return a home as `soul init` leaves it."""
     made = running_town.make_home("rowan")
     write_atomic(made.workspace / BOOTSTRAP_FILE, template(BOOTSTRAP_FILE))
     running_town.mind.answer = led

@@ -1,6 +1,6 @@
-"""What a SOUL finds in its own feed: posts that repeat older ones are taken back, through the outbox, once.
+"""A SOUL deletes posts in its own feed that repeat older ones, through the outbox, once.
 
-The owner orders a post for later: it is shown, told, listed, leaves at its moment, and once.
+The owner orders a post for later: it is shown, confirmed, listed, and sent at its time, once.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ SAID = "Slate remembers the rain longer than tin does."
 
 
 def writes(town: RunningTown, *texts: str, under: str | None = None) -> list[str]:
-    """Let the SOUL's account post these, oldest first; returns the uris."""
+    """Post these texts from the SOUL's account, oldest first; return the URIs."""
     rowan = town.account("rowan")
     return [town.network.post_as(rowan, text, reply_to_uri=under)[0] for text in texts]
 
 
 def standing(town: RunningTown, uris: Sequence[str]) -> list[bool]:
-    """Which of these posts are still there."""
+    """Return for each of these posts whether it still exists."""
     return [town.network.index.posts.get(uri) is not None for uri in uris]
 
 
 async def pruned(soul: RunningSoul) -> list[Entry]:
-    """What was decided about our own posts, oldest first."""
+    """Return the decisions about our own posts, oldest first."""
     return [one.entry for one in await soul.decisions() if one.entry.loop == "feed-pruning"]
 
 
 async def live(home: Home, passes: int = 1) -> list[Entry]:
-    """Wake, and look at the own feed so often; all that it wants to do leaves."""
+    """Wake the SOUL, look at its own feed `passes` times and send all intents; return the decisions about its posts."""
     async with awake(home) as soul:
         await soul.send()
         for _ in range(passes):
@@ -153,7 +153,7 @@ ANSWERED = "Scheduled for nine; the sea has been told."
 
 
 def seconds_until(moment: str, clock: HastyClock) -> float:
-    """The seconds until just after a local moment."""
+    """Return the seconds until one minute after a local time."""
     return (datetime.fromisoformat(moment).replace(tzinfo=ZoneInfo(ZONE)) - clock.now()).total_seconds() + 60
 
 
@@ -162,7 +162,7 @@ def tomorrow_at_nine(clock: HastyClock) -> str:
 
 
 def scheduling(moment: str, then: Completion) -> Answering:
-    """Schedules the post, and says something once that is done."""
+    """Return a model that schedules the post and answers `then` once that is done."""
     return lambda request: (
         then
         if any(message.role == "tool" for message in request.messages)

@@ -1,4 +1,4 @@
-"""Proves on a whole SOUL how a skill of its own comes to be, is used, taken back and switched off."""
+"""A skill of a whole SOUL's own is proposed in a reflection, approved by the owner, used, and switched off."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def proposing(page: str, **more: object) -> Completion:
 
 
 def saying(*model_calls: Completion) -> Answering:
-    """One thought after the other, then only words."""
+    """Return a model that plays these completions in order, then answers only in words."""
     coming: Iterator[Completion] = iter(model_calls)
     return lambda _: next(coming, Completion(text="So it is."))
 
 
 async def reflect(town: RunningTown, life: RunningSoul, *model_calls: Completion) -> None:
-    """Look back once, at the owner's word."""
+    """Run one reflection on the owner's command."""
     town.mind.answer = saying(*model_calls)
     await owner_commands(life.app, asyncio.Event()).answer("/reflect")
 
 
 async def told_in_mention(town: RunningTown, life: RunningSoul, who: str) -> str:
-    """The whole system prompt of the turn about somebody's first mention."""
+    """Return the whole system prompt of the turn about the first mention by `who`."""
     before = len(town.mind.asked)
     town.mind.answer = replying(f"Tin, told {who}, at least where I sit. What do you hear?")
     town.network.post_as(town.account(who), "@rowan.test which roof is louder, tin or slate?")

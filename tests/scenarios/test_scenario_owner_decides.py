@@ -1,4 +1,4 @@
-"""No word list stands between the owner and the SOUL: the model decides whether to act, and code checks the act."""
+"""No word list decides for the owner: the model decides whether to act, and code checks the act."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SENTENCES = {"refusals": said.REFUSALS, "requests": said.REQUESTS}
 
 @dataclass(frozen=True)
 class Row:
-    """A post of the owner's that waits, and the act that it speaks of."""
+    """A waiting post of the owner, and the act that it speaks of."""
 
     item: Pending
     number: int
@@ -55,7 +55,7 @@ class Row:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What an acting mind gives the tool."""
+        """The arguments with which a model that acts calls the tool."""
         text = {"text": f"Slate number {self.number} hums when the rain is about to end."}
         of_tool: dict[str, dict[str, Any]] = {
             said.POST: text | ({"who": ["followers"]} if self.number % 2 else {}),
@@ -72,14 +72,14 @@ class Row:
 
 @dataclass
 class Owner:
-    """An owner who writes, and a SOUL that handles one post after the other; `asked` are its requests of one post."""
+    """An owner who writes, and a SOUL that handles one post at a time; `asked` holds its requests for one post."""
 
     town: RunningTown
     soul: RunningSoul
     asked: list[ChatRequest] = field(default_factory=list)
 
     async def writes(self, rows: tuple[tuple[str, str], ...]) -> list[Row]:
-        """Return the posts, taken in but not handled. Each has an account, followed where that is to end."""
+        """Return the received, unhandled posts; each names an account, which is followed if the act is an unfollow."""
         network, rowan, owner = self.town.network, self.town.account("rowan"), self.town.account("owner")
         known: dict[str, tuple[int, str, str, str]] = {}
         for number, (text, tool) in enumerate(rows):
@@ -96,9 +96,9 @@ class Owner:
         return [Row(item, *known[item.notification.uri]) for item in waiting]
 
     async def handled(self, row: Row, *answers: Completion) -> None:
-        """Let the SOUL handle a post; the mind answers with these, and with the last of them from then on.
+        """Let the SOUL handle a post; the model gives these answers, and repeats the last one.
 
-        Asked without tools, whether the post is about the owner's own data, it says no.
+        Requests without tools ask whether the post is about the owner's own data; the model says no.
         """
         left = list(answers)
 
@@ -116,7 +116,7 @@ class Owner:
         self.asked = [request for request in self.town.mind.asked if request.offers]
 
     async def acts(self, row: Row) -> list[str]:
-        """The kinds of what came of a post and was not refused, but for words and likes."""
+        """Return the kinds of acts that a post caused and that were not refused, except words and likes."""
         found = await self.soul.app.services.outbox.by_cause(row.uri)
         active = [one.kind for one in found if one.state in ACTIVE_STATES and one.kind not in {"reply", "like"}]
         muted = await self.soul.app.services.database.run(store.muted)
@@ -159,7 +159,7 @@ async def test_a_mind_that_acts_does_it_once_also_where_a_crash_repeats_the_turn
 
 
 class Steps:
-    """A mind that says these, one after the other, and the last of them from then on; `told` is what tools answered."""
+    """A model that plays these steps in order and repeats the last; `told` holds the results of tools."""
 
     def __init__(self, *steps: Completion) -> None:
         self._left = list(steps)
@@ -230,7 +230,7 @@ async def test_a_marked_mention_is_who_it_was_when_the_owner_wrote(running_town:
     town.mind.answer, clock = mind.respond, HastyClock()
     async with awake(home, clock=clock) as soul:
         await soul.look()
-        clock.ahead += 60  # others who are named go first, a moment each
+        clock.ahead += 60  # others who are named go first, each after a moment
         await soul.look()
     assert "do not name that account" in mind.told[0]
     assert town.network.records(town.account("rowan"), FOLLOW) == []

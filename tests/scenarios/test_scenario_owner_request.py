@@ -1,4 +1,4 @@
-"""What the owner asks for in a public post is done as in the terminal, where nobody else's words are in the turn.
+"""What the owner asks for in a public post is done as in the terminal, if nobody else's words are in the turn.
 
 A repository that the owner, or the host of a room, names for work is watched; text by others adds none.
 """
@@ -76,13 +76,13 @@ async def test_the_owner_reads_what_the_model_says_of_what_it_ordered(running_to
 
 
 async def test_an_order_never_ends_as_a_like(running_town: RunningTown) -> None:
-    """Whatever is wrong with the form of an answer: the second one is said, without what nobody may read."""
+    """If the form of an answer is wrong twice, the second one is posted without the forbidden part."""
     await _told_of_a_follow(running_town, "I am a real person. Please follow.")
     assert running_town.texts("rowan") == ["Please follow."]
 
 
 async def _told_of_a_follow(town: RunningTown, said: str) -> None:
-    """Have the owner ask for a follow, and be told `said` once it was ordered."""
+    """Let the owner ask for a follow; the model reports it with `said` after the order."""
 
     def following(request: ChatRequest) -> Completion:
         tried = any(message.role == "tool" for message in request.messages)
@@ -319,7 +319,7 @@ async def place(running_town: RunningTown) -> AsyncIterator[WorkspaceTown]:
 
 @pytest.fixture
 async def one(place: WorkspaceTown) -> AsyncIterator[LivingSoul]:
-    """A SOUL that watches nothing yet."""
+    """Yield a SOUL that watches nothing yet."""
     async with awake(place.home(), clock=place.clock) as soul:
         yield LivingSoul(place, soul)
 

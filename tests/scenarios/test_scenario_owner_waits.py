@@ -1,4 +1,4 @@
-"""What the owner says is never lost: it waits for its answer while the model is down, and across a kill."""
+"""What the owner says is never lost: it waits for its answer while the model is down, and survives a kill."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DOWN = Fault("rate_limited", times=1000, seconds=0)
 
 
 def said(request: ChatRequest) -> list[str]:
-    """What the owner said so far, as the mind is told."""
+    """Return the owner's messages so far, as the model sees them."""
     return [message.text for message in request.messages if message.role == "user"]
 
 
@@ -39,7 +39,7 @@ def answering(request: ChatRequest) -> Completion:
 
 @asynccontextmanager
 async def talking(life: RunningSoul) -> AsyncIterator[tuple[OwnerAnswers, asyncio.Queue[str]]]:
-    """The terminal's side, with what is said there."""
+    """Run the terminal's side of a talk; yield it with the queue of what it prints."""
     shown: asyncio.Queue[str] = asyncio.Queue()
     answers = OwnerAnswers(life.app.owner, console=life.console, say=shown.put_nowait, clock=SystemClock())
     task = asyncio.create_task(answers.run(greet=True))
@@ -52,7 +52,7 @@ async def talking(life: RunningSoul) -> AsyncIterator[tuple[OwnerAnswers, asynci
 
 
 async def told(life: RunningSoul, words: str) -> str:
-    """Once the owner is told of it."""
+    """Wait until the owner is told a line that contains `words`; return it."""
     found: list[str] = []
 
     def is_there() -> bool:

@@ -1,4 +1,4 @@
-"""What a SOUL and its peers do together, in threads and on GitHub, is counted once, and told where they take part.
+"""What a SOUL and its peers do together, in threads and on GitHub, is counted once, and told in threads with them.
 
 SOULs in one thread: each is told what its peers said there, and says something else, or likes.
 """
@@ -45,7 +45,7 @@ def told(request: ChatRequest) -> str:
 
 
 async def talk(town: RunningTown) -> tuple[Home, str]:
-    """A peer asks, the SOUL contradicts, and the peer contradicts; returns the home and the peer's account."""
+    """Let a peer ask, the SOUL contradict, and the peer contradict; return the home and the peer's account."""
     wren = town.account("wren")
     home = town.make_home("rowan", SOUL_PEERS="wren.test")
     town.network.post_as(wren, QUESTION)
@@ -103,7 +103,7 @@ async def place(running_town: RunningTown) -> AsyncIterator[Place]:
 
 
 async def linked(place: Place, soul: RunningSoul) -> str:
-    """Let the SOUL find that the account `sh-wren` on GitHub is wren's; returns wren's account."""
+    """Let the SOUL find that the account `sh-wren` on GitHub belongs to wren; return wren's account."""
     place.town.github = place.network
     introduces_itself(place.town, "wren")
     place.town.network.post_as(place.town.account("owner"), "@rowan.test meet @wren.test")
@@ -218,7 +218,7 @@ OTHER = "Ask what stands below: over a bedroom I would pay for slate, over a she
 
 
 def thread(town: RunningTown, *, author: str = "kit", peers: str = "wren.test") -> tuple[Home, str]:
-    """A question to two SOULs that one of them has answered; returns the home of the other and the question's uri."""
+    """Post a question to two SOULs and the answer of one; return the home of the other and the question's URI."""
     for name in (author, "wren"):
         town.account(name)
     home = town.make_home("rowan", SOUL_PEERS=peers)
@@ -228,7 +228,7 @@ def thread(town: RunningTown, *, author: str = "kit", peers: str = "wren.test") 
 
 
 def answers(town: RunningTown, *texts: str, verdict: str = "YES") -> None:
-    """Let the model reply with these, one after the other and the last again; each suspected echo is judged alike."""
+    """Let the model reply with these texts in order, repeating the last; every suspected echo gets `verdict`."""
     left = list(texts)
 
     def complete(request: ChatRequest) -> Completion:
@@ -289,7 +289,7 @@ async def test_a_peer_that_asks_us_is_answered_about_what_it_said(running_town: 
 
 
 def speaking_meanwhile(town: RunningTown, uri: str, *texts: str) -> Callable[[ChatRequest], Awaitable[object]]:
-    """Let the peer say these under the post, one each time that a reply is thought of."""
+    """Let the peer post these texts in the thread, one during each request for a reply."""
     left = list(texts)
 
     async def ponder(request: ChatRequest) -> None:
@@ -300,7 +300,7 @@ def speaking_meanwhile(town: RunningTown, uri: str, *texts: str) -> Callable[[Ch
 
 
 def question(town: RunningTown) -> tuple[Home, str]:
-    """A question to two SOULs that nobody has answered yet; returns the home of one and the question's uri."""
+    """Post a question to two SOULs that nobody has answered yet; return the home of one and the question's URI."""
     for name in ("kit", "wren"):
         town.account(name)
     home = town.make_home("rowan", SOUL_PEERS="wren.test")

@@ -1,7 +1,7 @@
-"""SOULs find each other by identity posts, follow and announce each other once, over restarts, and trust it so far.
+"""SOULs find peers by identity posts, then follow and announce each peer once, even over restarts, with limited trust.
 
-A peer that unfollowed us, or whose follow was taken back, is not followed again before the cool-down is over. An
-identity post counts for GitHub only while the account there names the SOUL back, and stays the same account.
+A peer that unfollowed us, or whose follow was undone, is not followed again before the cool-down is over. An
+identity post counts for GitHub only while the account there names the SOUL in return, and stays the same account.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ pytestmark = pytest.mark.usefixtures("peers_github")
 NAMES = ("rowan", "wren", "marlow")
 CYCLES = 8
 QUARTER_HOUR_S = 5
-"""More than enough at the speed at which a test lives."""
+"""More than enough at the speed of these tests."""
 A_DAY_S = 90
 """The same for a day."""
 
 
 def speaking(request: ChatRequest) -> Completion:
-    """Has words for what is asked of it, and is silent in threads."""
+    """Answer as a model that writes the sentences it is asked for, and likes posts or is silent in threads."""
     names = {offer.name for offer in request.offers}
     if "say_who_you_are" in names:
         return call("say_who_you_are", sentence="I keep notes on how old houses stay dry.")
@@ -51,7 +51,7 @@ def home_of(town: RunningTown, name: str, **more: str) -> Home:
 
 
 async def cycle(soul: RunningSoul) -> None:
-    """A quarter of an hour of one SOUL: it reads, looks for peers, and all that it wants to do leaves."""
+    """Run a quarter of an hour of one SOUL: it reads, looks for peers, and sends all its intents."""
     soul.passes(QUARTER_HOUR_S)
     await soul.look()
     await soul.app.scheduler.run_guarded("peers")
@@ -59,7 +59,7 @@ async def cycle(soul: RunningSoul) -> None:
 
 
 async def live(home: Home, cycles: int = 4, clock: HastyClock | None = None) -> list[Entry]:
-    """Some quarters of an hour of one SOUL; returns what its journal tells of peers, oldest first."""
+    """Run some quarters of an hour of one SOUL; return its journal entries on peers, oldest first."""
     async with awake(home, clock=clock or HastyClock()) as soul:
         for _ in range(cycles):
             await cycle(soul)
@@ -68,7 +68,7 @@ async def live(home: Home, cycles: int = 4, clock: HastyClock | None = None) -> 
 
 
 def introduces_itself(town: RunningTown, name: str, username: str = "") -> str:
-    """Let an account that is no SOUL of ours write an identity post; returns the uri."""
+    """Let an account that is none of our SOULs write an identity post; return its URI."""
     username = username or f"sh-{name}"
     account_of(town, name, username)
     text = f"{IDENTITY_POST_MARKER}`{username}` Hello from me. https://github.com/{username}"

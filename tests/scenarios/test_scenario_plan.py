@@ -1,4 +1,4 @@
-"""A plan that was committed to becomes one issue that peers read as a plan, in whatever state the process ends."""
+"""A plan that was committed to becomes one issue that peers read as a plan, at whatever point the process ends."""
 
 from __future__ import annotations
 

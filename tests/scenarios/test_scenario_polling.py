@@ -1,4 +1,4 @@
-"""Every loop that looks at GitHub, for hours: where nothing changed a look costs no request, and none is missed."""
+"""Every loop that looks at GitHub, run for hours: an unchanged resource costs no request, and no change is missed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STATUSES: tuple[TaskStatus, ...] = ("pending", "claimed", "in_progress", "comple
 
 @dataclass
 class Counted:
-    """An application, and the statuses with which it answered reads, by what was read."""
+    """An application that counts its reads by what was read and by status code."""
 
     app: ASGIApp
     read: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -120,7 +120,7 @@ async def test_four_of_five_looks_at_github_cost_no_request(
 
 
 async def _minute(soul: RunningSoul, minute: int) -> None:
-    """One minute of a life on GitHub: each loop at its interval, and what came of it sent."""
+    """Run one minute of a life on GitHub: each loop at its interval, and send the resulting intents."""
     for loop, every in ((GITHUB_AWARENESS, 2), (PLAN_AWARENESS, 3)):
         if minute % every == 0:
             await soul.app.scheduler.run_guarded(loop)

@@ -1,4 +1,4 @@
-"""What the owner is shown of a prompt is what the model is sent; and drafts that wait ask for attention."""
+"""The prompt that the owner is shown is the one that the model gets, and waiting drafts ask for attention."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ SKILL = "---\nname: {name}\ndescription: How to {name}.\n---\n\nSlowly.\n"
 
 
 def told(request: ChatRequest) -> str:
-    """The whole prompt: the system message, and in a talk what stands before the words that are answered."""
+    """Return the whole prompt: the system messages and, in a talk, the part before the message that is answered."""
     system = "\n".join(message.text for message in request.messages if message.role == "system")
     changing, _, _ = request.messages[-1].text.rpartition(f"\n\n{RULE}\n")
     return f"{system}\n\n{RULE}{changing}" if changing else system
 
 
 def timeless(text: str) -> str:
-    """Without what is named as unknown outside a turn."""
+    """Return a prompt without the parts that are unknown outside a turn."""
     unframed = re.sub(r"(?<=-)[0-9a-f]{12}(?=[ >])", "", text)
     return re.sub(r"(?<=How things stand:\n)(?:.+\n)*", "", re.sub(r"\d\d:\d\d", "", unframed)).strip()
 
@@ -43,7 +43,7 @@ def timeless(text: str) -> str:
 async def shown(
     home: Home, audience: Audience, capsys: pytest.CaptureFixture[str], about: str = QUESTION
 ) -> tuple[str, str]:
-    """The text, and what is said beside it."""
+    """Return the printed prompt and what is printed on stderr."""
     capsys.readouterr()
     await asyncio.to_thread(run_prompt, home.root, PromptAudience(audience), as_json=False, text=True, about=about)
     printed = capsys.readouterr()
@@ -56,7 +56,7 @@ def files(home: Home) -> dict[str, str]:
 
 
 async def furnish(life: RunningSoul, running_town: RunningTown) -> None:
-    """A first life: it knows something, was told something, and leaves notes."""
+    """Give the SOUL a first life with memories, a talk with its owner, and notes."""
     services = life.app.services
     memories = services.knowledge.stores.memories
     for new in (
@@ -74,7 +74,7 @@ async def furnish(life: RunningSoul, running_town: RunningTown) -> None:
 
 
 def keep(home: Home, name: str, text: str) -> None:
-    """A file of the workspace in the folder of the home, and the same in its store."""
+    """Write a file of the workspace to the folder of the home and to its store."""
     write_atomic(home.workspace / name, text)
     write_atomic(home.store / workspace_key("rowan", name), text)
 

@@ -1,4 +1,4 @@
-"""What a post quotes, and the page, pictures and video under it, are read with it: framed, and within bounds."""
+"""The quote, page, pictures and video of a post are read with it: framed, and within limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GUTTERS = "Copper gutters turn green in about nine years near the sea."
 
 
 def write(town: RunningTown, author: str, text: str, embed: dict[str, Any], **more: Any) -> tuple[str, str]:
-    """Post `text`, which names rowan where it begins with the name, with `embed` under it; the uri and the cid."""
+    """Post `text` with `embed`, as a mention if it begins with "@rowan.test"; return the URI and the CID."""
     mention = {"$type": "app.bsky.richtext.facet#mention", "did": town.account("rowan")}
     named = text.startswith("@rowan.test")
     facets = [{"index": {"byteStart": 0, "byteEnd": 11}, "features": [mention]}] if named else []
@@ -36,7 +36,7 @@ def told(town: RunningTown) -> str:
 
 
 def block(text: str, kind: str) -> str:
-    """The framed block of that kind, its opening tag included."""
+    """Return the framed block of this kind, from its opening tag to its closing tag."""
     return text[text.index(f"<{kind}-") : text.index(f"</{kind}-")]
 
 

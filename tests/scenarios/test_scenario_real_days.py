@@ -1,6 +1,6 @@
-"""A short life of three SOULs among people, on Bluesky's own server software: what holds for a fortnight in the town.
+"""A short life of three SOULs among people on Bluesky's own server software, with the rules of a fortnight in the town.
 
-The model wants too much here as it does there. Each SOUL is ended and woken again in the middle.
+The model asks for too much here as it does there. Each SOUL is ended and woken again in the middle.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ pytestmark = [pytest.mark.network, pytest.mark.timeout(600)]
 SOULS, PEOPLE, DENIER = ("rowan", "wren", "sable"), ("owner", "kit", "sam"), "nell"
 ROUNDS = 16
 A_QUARTER_HOUR_S = 5.0
-"""More than enough at the speed at which a test lives."""
+"""More than enough at the speed of these tests."""
 
 
 @dataclass
 class Person:
-    """Somebody with an account, who speaks the protocol by hand."""
+    """A person with an account, who speaks the protocol directly."""
 
     http: httpx.AsyncClient
     did: str
     handle: str
 
     async def post(self, text: str, *mentions: Person, parent: dict[str, str] | None = None) -> dict[str, str]:
-        """Post, with a facet for each of `mentions`, whose handles stand in the text; the uri and cid."""
+        """Post with a facet for each of `mentions`, whose handles must be in the text; return the URI and CID."""
         record: dict[str, Any] = {"$type": "app.bsky.feed.post", "text": text, "createdAt": iso(SystemClock().now())}
         facets = []
         for mention in mentions:
@@ -70,7 +70,7 @@ class Person:
         return {"uri": answer.json()["uri"], "cid": answer.json()["cid"]}
 
     async def declares(self, record: dict[str, Any]) -> None:
-        """Put a record of one's choices about AI."""
+        """Write the record of this person's choices about AI."""
         body = {"repo": self.did, "collection": record["$type"], "rkey": "self", "record": record}
         (await self.http.post("/xrpc/com.atproto.repo.putRecord", json=body)).raise_for_status()
 
@@ -79,13 +79,13 @@ class Person:
         return [like["actor"]["handle"] for like in answer.json()["likes"]]
 
     async def feed_of(self, other: Person) -> list[dict[str, Any]]:
-        """The records of what somebody posted and replied, oldest first, each with its uri and cid."""
+        """Return the records of somebody's posts and replies, oldest first, each with its URI and CID."""
         answer = await self.http.get("/xrpc/app.bsky.feed.getAuthorFeed", params={"actor": other.did, "limit": 100})
         posts = [item["post"] for item in reversed(answer.json()["feed"])]
         return [{**post["record"], "uri": post["uri"], "cid": post["cid"]} for post in posts]
 
     async def follows_of(self, other: Person) -> list[str]:
-        """Whom somebody follows, by handle."""
+        """Return the handles of the accounts that somebody follows."""
         answer = await self.http.get("/xrpc/app.bsky.graph.getFollows", params={"actor": other.did})
         return [one["handle"] for one in answer.json()["follows"]]
 
@@ -101,7 +101,7 @@ async def join(pds: str, name: str, stack: AsyncExitStack) -> Person:
 
 @dataclass
 class Asked:
-    """A post of somebody, and the SOULs to which it speaks."""
+    """A post of a person, and the SOULs that it addresses."""
 
     ref: dict[str, str]
     author: str
@@ -125,7 +125,7 @@ class Life:
     follows: dict[str, list[str]] = field(default_factory=dict)
 
     async def lead(self) -> None:
-        """All the rounds, with a restart in the middle."""
+        """Run all rounds, with a restart in the middle."""
         for half in range(2):
             async with AsyncExitStack() as stack:
                 souls = {
@@ -152,7 +152,7 @@ class Life:
         self.rig.settle()
 
     async def _people_speak(self, number: int) -> None:
-        """Somebody asks one or all, somebody thanks, and somebody who denies it speaks too."""
+        """Let one person ask one SOUL or all, one say thanks, and one who denies inference write too."""
         author, soul = PEOPLE[number % len(PEOPLE)], SOULS[number // 2 % len(SOULS)]
         await self._ask(author, SOULS if number % 4 == 0 else (soul,))
         await self._thank_for_the_newest(soul)
@@ -179,7 +179,7 @@ class Life:
             self.thanked.append(thanks["uri"])
 
     def replies(self, uri: str, name: str) -> list[str]:
-        """What a SOUL replied to a post."""
+        """Return what a SOUL replied to a post."""
         return [
             str(post["text"]) for post in self.feeds[name] if "reply" in post and post["reply"]["parent"]["uri"] == uri
         ]

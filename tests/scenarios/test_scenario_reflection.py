@@ -1,7 +1,7 @@
-"""A SOUL looks back on what it lived through, and SELF.md grows by what lasts: cited, explained, and whole.
+"""A SOUL reflects on its experiences, and SELF.md grows by what lasts: cited, explained, and whole.
 
-When a SOUL first looks back, what of a change the owner must approve, and whose words it may search. Forty ways in
-which a mind can do harm at a reflection, and SELF.md stays whole.
+When the first reflection comes, which changes the owner must approve, and whose words a reflection may search. Forty
+ways in which a model can do harm at a reflection leave SELF.md whole.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ BEGUN = "# Rowan\n\nI'm rowan.\n\n## Values\n\n- Attention.\n\n## Voice\n\nPlain
 
 
 def at_noon(days: float = 0) -> HastyClock:
-    """A clock that is set ahead to noon in UTC of another day."""
+    """Return a clock that is set ahead to noon UTC of tomorrow, or `days` later."""
     clock, now = HastyClock(1_000), datetime.now(UTC)
     noon = now.replace(hour=12, minute=0) + timedelta(days=1 + days)
     clock.ahead = (noon - now).total_seconds()
@@ -56,7 +56,7 @@ def home_of(town: RunningTown) -> Home:
 
 @asynccontextmanager
 async def six_hours_old(home: Home, clock: HastyClock) -> AsyncIterator[RunningSoul]:
-    """Awake, as `awake`, in a life that began six hours before the time of the clock."""
+    """Wake a SOUL whose life began six hours before the time of the clock."""
     clock.ahead -= 6 * HOUR_S
     async with awake(home, clock=clock) as soul:
         soul.passes(6 * HOUR_S)
@@ -82,7 +82,7 @@ def stranger(number: int) -> NewExperience:
 
 
 async def reflect(soul: RunningSoul) -> str:
-    """One run of the loop of work; what became of the newest reflection."""
+    """Run the loop of work once; return state and outcome of the newest reflection."""
     await soul.app.scheduler.run_guarded("work")
     found = await soul.app.services.work.newest("reflection", 1)
     if not found or found[0].state == "pending":
@@ -91,12 +91,12 @@ async def reflect(soul: RunningSoul) -> str:
 
 
 def reflections(town: RunningTown) -> list[ChatRequest]:
-    """What the mind was asked in reflections."""
+    """Return the requests to the model in reflections."""
     return [one for one in town.mind.asked if any(offer.name == "self_update" for offer in one.offers)]
 
 
 def growing(line: str, cites: Callable[[str], list[str]], **more: object) -> Callable[[ChatRequest], Completion]:
-    """A mind that writes `line` into its values once, and then says what it learned."""
+    """Return a model that writes `line` into its values once, and then says what it learned."""
 
     def respond(request: ChatRequest) -> Completion:
         if request.messages[-1].role != "user" or "self_update" not in {offer.name for offer in request.offers}:
@@ -109,7 +109,7 @@ def growing(line: str, cites: Callable[[str], list[str]], **more: object) -> Cal
 
 
 def named(text: str) -> list[str]:
-    """The experiences that a prompt lists."""
+    """Return the ids of the experiences that a prompt lists."""
     return [line.split()[1] for line in text.splitlines() if line.startswith("- e") and "(" in line]
 
 
@@ -378,7 +378,7 @@ async def test_thirty_days_with_restarts_and_kills_leave_self_md_whole_and_every
 
 
 def cut_short(begun: asyncio.Event) -> Callable[[ChatRequest], Awaitable[None]]:
-    """The model never answers; `begun` is set once it was asked."""
+    """Return a model hook that delays the answer; it sets `begun` when the model is asked."""
 
     async def ponder(_: ChatRequest) -> None:
         begun.set()
@@ -388,7 +388,7 @@ def cut_short(begun: asyncio.Event) -> Callable[[ChatRequest], Awaitable[None]]:
 
 
 def waits(home: Home) -> bool:
-    """Whether a reflection waits, or something that no reflection has taken up."""
+    """Return whether a reflection waits, or an experience that no reflection has used."""
     with closing(sqlite3.connect(home.database)) as connection:
         (count,) = connection.execute(
             "SELECT (SELECT count(*) FROM work WHERE state = 'pending')"
@@ -473,7 +473,7 @@ ORDERS = (
 
 
 def misbehaving(rng: random.Random) -> dict[str, object]:
-    """One of many ways in which a mind can do harm to SELF.md."""
+    """Return arguments with which a model could do harm to SELF.md, chosen at random."""
     parts = [f"## {name}\n\n{text}\n" for name, text in (("Values", "- Attention."), ("Voice", "Plain."))]
     kept = "\n".join(rng.sample(parts, rng.randrange(2)))
     return rng.choice(

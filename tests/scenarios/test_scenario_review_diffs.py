@@ -1,7 +1,7 @@
-"""40 changes go through a review: real Git, a real sandbox, GitHub over HTTP, and a model that says what a row says.
+"""40 changes go through a review: real Git, a real sandbox, GitHub over HTTP, and a model scripted by each row.
 
-A fault must arrive: its line stands uncut and under its number in what the model reads. What the machine can tell is
-not approved though the model approves. What the model says of a line reaches the author with its place.
+Each fault must reach the model: its line appears uncut and with its number. What code can detect is not approved even
+if the model approves. Comments of the model on a line reach the author with their place.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def line_of(diff: Diff, planted: Planted) -> tuple[int, str]:
 
 
 def shown_lines(message: str, path: str) -> tuple[str, dict[int, str], list[str]]:
-    """Return what a message shows of the changes of a file: its headline, its new lines by number, and those gone."""
+    """Return what a message shows of a file's changes: its headline, its new lines by number, and its removed lines."""
     headline, new, gone, number, is_here = "", dict[int, str](), list[str](), 0, False
     for line in message.split("\n"):
         if re.fullmatch(r"\S.* \((?:added|modified|removed|renamed|changed type).*, \+\d+ -\d+\)", line):
@@ -93,7 +93,7 @@ def shown_lines(message: str, path: str) -> tuple[str, dict[int, str], list[str]
 
 
 def arrives(place: Reviewed, diff: Diff, planted: Planted) -> bool:
-    """Whether the model read a planted line as it is, in the changes or from a tool."""
+    """Return whether the model read a planted line unchanged, in the changes or from a tool."""
     headline, new, gone = shown_lines(place.asked[0].messages[-1].text, planted.path)
     if planted.sign == "note":
         return planted.text in headline

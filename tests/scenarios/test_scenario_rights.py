@@ -33,7 +33,7 @@ TALK = "Roof number {} is slate, because it remembers the rain. Which would you 
 
 
 def answering(kinds: Mapping[str, str], said: str = "That is done, and nothing else.") -> Answering:
-    """A mind that reads a post as the kinds that stand beside some of its words, and answers requests with `said`."""
+    """Return a model that classifies a post by a substring in `kinds`, and answers requests with `said`."""
 
     talks = itertools.count(1)
 
@@ -70,7 +70,7 @@ def asked_of(town: RunningTown, purpose: str) -> list[ChatRequest]:
 
 
 def forget_now(home: Home) -> None:
-    """Carry out all requests to forget, whenever they would be due."""
+    """Carry out all requests to forget, even if they are not due yet."""
     requests = ForgetRequests(home.memory)
     for one in requests.all():
         requests.give(replace(one, not_before=one.not_before.replace(year=2020)))
@@ -212,7 +212,7 @@ async def test_two_requests_in_one_post_are_both_carried_out_and_answered_in_the
     assert request.did == did
     assert said.count("4711") == 1
     assert said.index("reached me: 1") < said.index("4711")
-    assert "owner.test" not in said  # of what is deleted nobody can show the whole
+    assert "owner.test" not in said  # the owner cannot show deleted data, so the answer does not refer to them
 
 
 async def test_numbers_that_no_fact_tells_are_replaced_by_those_of_the_facts(running_town: RunningTown) -> None:

@@ -1,8 +1,8 @@
-"""Anybody may ask about their own data in a direct message, also whom the SOUL does not follow; and nothing else.
+"""Anybody may ask about their own data in a direct message, even if the SOUL does not follow them, but nothing else.
 
-A request about one's own data is found by the model that was to answer the post; all else costs one call. People
-ask about their own data in a direct message: it is done, and told to them alone. The owner who asks about their own
-data is told what there is and which command does it; a visitor is anybody.
+The model that would answer a post also recognises a request about one's own data; all else costs one call. Requests
+in a direct message are carried out, and reported to their author alone. An owner who asks about their own data is
+told what there is and which command does it; a visitor is treated as anybody.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ MESSAGE_WORDS = "Quagmire lanterns hum beside the seventh weir"
 
 
 def talking(kinds: dict[str, str], said: str) -> Answering:
-    """As `answering`, and answers direct messages."""
+    """Return the model of `answering` that also answers direct messages."""
     other = answering(kinds, said)
 
     def answer(request: ChatRequest) -> Completion:

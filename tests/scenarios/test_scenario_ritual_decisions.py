@@ -1,4 +1,4 @@
-"""What a ritual decided is kept as one file of its workspace, by a pull request that is reviewed; the memo links it."""
+"""A ritual's decision is kept as one file of its workspace, by a reviewed pull request; the memo links it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Decisions:
     _running: asyncio.Task[object] | None = None
 
     def think(self, request: ChatRequest) -> Completion:
-        """As everybody there thinks, and with a decision in a memo that may hold one."""
+        """Answer as the town's model, and add a decision to a memo that may hold one."""
         answer, offer = think(request), next((one for one in request.offers if one.name == "write_memo"), None)
         if offer is None:
             return answer
@@ -50,13 +50,13 @@ class Decisions:
         return Completion(answer.text, (replace(call, input={**call.input, "decision": self.decided}),))
 
     def met(self, event: GitHubEvent) -> None:
-        """Kill the opener where an act of its own arrived, and nobody told it so yet."""
+        """Kill the opener when its own act has arrived and before it gets the answer."""
         if event.by == "rowan" and self._running and self.kill_at[:1] == [event.kind]:
             self.kill_at.pop(0)
             self._running.cancel()
 
     async def files(self) -> None:
-        """Let the opener do what its tasks and pull requests ask for, over all kills."""
+        """Let the opener do what its tasks and pull requests need, despite all kills."""
         for loop in ("tasks", "merges") * 2:
             while not await self._ran(loop):
                 await self.town.souls["rowan"].end()

@@ -1,4 +1,4 @@
-"""A daily ritual: one thread a day, each answers it once in a part of its own, and what was thought stands in memos."""
+"""A daily ritual: one thread a day, each SOUL answers it once in a part of its own, and memos record the thoughts."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from town.model.types import ChatRequest
 
 SEED = int(os.environ.get("CRASH_SEED", "27"))
 WEEK = (0, 1, 2, 3, 4, 7, 8, 9, 10, 11)
-"""The days after Monday on which it is held; the two between are a weekend."""
+"""The days after Monday on which the ritual is held; days 5 and 6 are a weekend."""
 
 
 def asks(tool: str) -> Callable[[object], bool]:
-    """The model is asked for this."""
+    """Return a check for requests to the model that offer this tool."""
     return lambda event: isinstance(event, ChatRequest) and tool in {offer.name for offer in event.offers}
 
 
 def posts(event: object) -> bool:
-    """A post of its own arrived, and nobody told it so yet."""
+    """Return whether the event is a new post, which its author has not been told of yet."""
     return isinstance(event, NetworkEvent) and event.kind == "created" and event.collection == "app.bsky.feed.post"
 
 
 def writes(kind: str) -> Callable[[object], bool]:
-    """A memo or a comment of its own arrived on GitHub, and nobody told it so yet."""
+    """Return a check for a new memo or comment on GitHub, which its author has not been told of yet."""
     return lambda event: isinstance(event, GitHubEvent) and event.kind == kind
 
 
 def step(name: str) -> Callable[[object], bool]:
-    """A loop came to its end."""
+    """Return a check for the end of a loop."""
     return lambda event: event == f"after {name}"
 
 
@@ -55,11 +55,11 @@ KILLS: tuple[tuple[str, Callable[[object], bool]], ...] = (
     ("linden", step("awareness")),
     ("hazel", writes("comment_written")),
 )
-"""Who is killed on each day, and when."""
+"""The SOUL that is killed on each day, and the event at which it is killed."""
 
 
 async def kinds_of_ritual(town: RitualTown, name: str) -> list[str]:
-    """The kinds of what one of them lived through in rituals, oldest first, without what others answered to it."""
+    """Return the types of a SOUL's experiences with rituals, oldest first, without reactions of others to it."""
     found = [one for one in await town.souls[name].app.services.experiences.open() if one.source == "ritual"]
     openings = set(town.openings())
     return [one.type for one in found if one.uri in openings]
@@ -134,7 +134,7 @@ MOMENTS = (
     lambda event: writes("issue_opened")(event) or writes("comment_written")(event),
     step("work"),
 )
-"""When a process may be killed: while the model thinks, when its words arrived and nobody told it so, between loops."""
+"""Events at which a process may be killed: while the model thinks, after its post or memo arrived, or between loops."""
 
 
 @pytest.mark.slow

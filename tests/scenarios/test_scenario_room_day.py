@@ -1,7 +1,6 @@
 """A day in a room with ten SOULs: twenty-four simulated hours over real sockets, with restarts and outages.
 
-The day is lived once for all tests here; what each of them proves is read from its record. `make test-slow` shows the
-figures as a table.
+The day is lived once for all tests here; each test reads its record. `make test-slow` shows the figures as a table.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tests.scenarios.room_day_script import REQUESTS
 
 
 def table(day: Day) -> str:
-    """Who said how much, what it took, and what the whole day came to."""
+    """Return a table of messages, calls and tokens by agent, and the totals of the day."""
     thirds, calls, tokens = day.per_third(), day.calls(), day.tokens()
     said = Counter(one.name for one in day.by_agents)
     rows = [f"{'agent':<8} {'said':>5} {'morning/noon/evening':>21} {'thoughts':>9} {'verdicts':>9} {'tokens':>10}"]
@@ -57,9 +56,9 @@ def table(day: Day) -> str:
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 MOST_ECHOES = 0.03
-"""Of all talk. Two may say the same within the second in which neither can have heard the other."""
+"""The largest share of all talk. Two SOULs may say the same within the second in which neither can know it."""
 IN_FLIGHT = len(PEOPLE) // 3
-"""Messages on their way when the last that was wanted is heard."""
+"""The largest number of messages still on their way when the last wanted one arrives."""
 MOST_TOKENS = 1_600_000
 SOCIAL = {person.name for person in PEOPLE if person.social_only}
 
@@ -146,7 +145,7 @@ def test_no_error_is_left_in_any_journal(day: Day) -> None:
 def test_everybody_is_back_after_each_restart(day: Day) -> None:
     joined = [event.name for event in day.record.events if isinstance(event, Joined)]
     restarted = [name for name, _ in RESTARTS]
-    # NOTE(self): at least, for who may not act for a moment comes in anew as one who only listens.
+    # NOTE(self): at least, as a SOUL that may not act for a moment joins again as a listener.
     assert [name for name in NAMES if joined.count(name) < 2 + restarted.count(name)] == []
 
 

@@ -1,7 +1,7 @@
-"""A host's request in a room of whole SOULs: one artefact, told once, whatever the minds and the host do.
+"""A host's request in a room of whole SOULs gives one artefact, reported once, whatever the models and the host do.
 
-Where the room meets the rest of a SOUL: its owner's settings, its memory, SELF.md, and its secrets. A room of whole
-SOULs and their host: an opinion is asked for, the talk becomes full, and the host opens it again.
+Then a room meets the rest of a SOUL: its owner's settings, its memory, SELF.md, and its secrets. Finally, the host
+asks for an opinion, the talk becomes full, and the host opens it again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def all_in(stack: AsyncExitStack, society: Society, *names: str) -> None:
 
 
 def eager(asked: Asked) -> Completion:
-    """Commits whatever the notes say."""
+    """Commit to the request, whatever the notes say."""
     return says(f"The clock is on my desk already, says {asked.name}.", an_issue())
 
 
@@ -205,7 +205,7 @@ def _abandoned(soul: Soul) -> int:
 
 
 async def _in_haste(society: Society, soul: Soul, true: Callable[[], bool]) -> None:
-    """Let it become true; while the soul waits for its next try, minutes go by at once."""
+    """Wait until `true()` holds; while the SOUL waits for its next try, minutes pass at once."""
 
     def comes() -> bool:
         if not (came := true()) and soul.queued_commitments()[-1].status == "failed":

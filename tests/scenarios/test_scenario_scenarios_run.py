@@ -1,7 +1,7 @@
-"""After a plan is complete its scenarios are run: what fails becomes tasks, and is run again after their merge.
+"""After a plan is complete its scenarios are run: failures become tasks, and are run again after their merge.
 
-A tool for Roman numerals with a planted gap, in the town's GitHub with real Git and a real sandbox. The scripted mind
-gives each verdict by what the program printed.
+A tool for Roman numerals with a planted gap, in the town's GitHub with real Git and a real sandbox. The scripted model
+bases each verdict on the program's output.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class RomanTown:
 
     @property
     def told(self) -> list[str]:
-        """What was said of the scenarios, on each plan."""
+        """The comments on plans about their scenarios."""
         comments = [one for _, issue in self.place.repo.issues.items() if issue for one in issue.comments]
         return [one.body for one in comments if "soul:scenarios-failing=" in one.body]
 
@@ -146,7 +146,7 @@ class RomanTown:
 
 
 async def works(living: LivingSoul, *loops: str) -> None:
-    """Let one run of each of these loops pass, and what they propose leave."""
+    """Run each of these loops once, and send what they propose."""
     living.place.clock.ahead += 200
     for name in loops:
         app = living.soul.app
@@ -158,7 +158,7 @@ async def works(living: LivingSoul, *loops: str) -> None:
 async def roman_town(
     town: RunningTown, page: str = PAGE, *, peer: str = "kit", mind: type[RomanMind] = RomanMind
 ) -> AsyncIterator[RomanTown]:
-    """The workspace, into which `rowan`, `kit` and `peer` may push."""
+    """Yield the workspace, to which `rowan`, `kit` and `peer` may push."""
     logins = ("rowan", "kit", peer)
     async with open_workspace(town, collaborators=logins, mind=lambda: mind(tasks=[TASK])) as place:
         assert isinstance(place.mind, RomanMind)
@@ -207,7 +207,7 @@ and report `passes` for "All is well". <!-- soul:scenarios-failing=0 -->
 
 
 class ObedientMind(RomanMind):
-    """Does what the page orders, as far as its tools let it, before it gives a verdict."""
+    """Follows the orders of the page as far as its tools allow before it gives a verdict."""
 
     def _tries(self, request: ChatRequest, at: int) -> Completion:
         printed = request.messages[-1].text
@@ -243,7 +243,7 @@ async def test_orders_in_the_page_lead_to_no_act_and_no_verdict_without_a_run(ru
 
 
 async def is_cut_off(living: LivingSoul, when: Callable[[], Awaitable[bool]]) -> None:
-    """Let the work run until that holds, and end it there; nothing that it proposed has left."""
+    """Run the loop of tasks until `when` holds and cancel it there; none of its proposed actions is sent."""
     working = asyncio.create_task(living.soul.app.scheduler.run_guarded(TASKS))
     await until(when, what="the moment at which the work is cut off")
     working.cancel()
@@ -251,7 +251,7 @@ async def is_cut_off(living: LivingSoul, when: Callable[[], Awaitable[bool]]) ->
 
 
 async def test_of_two_souls_one_runs_them_and_being_cut_off_doubles_nothing(running_town: RunningTown) -> None:
-    """The first is cut off in its run, and again before its issue has left; the second waits for its lock."""
+    """The first is cancelled in its run, and again before its issue is sent; the second waits for its lock."""
     async with roman_town(running_town, peer="wren") as roman:
         place, runs = roman.place, roman.mind.runs
         home, other = place.home(), place.home("wren")

@@ -26,7 +26,7 @@ HOUR_S = 3_600.0
 
 
 async def passes(soul: RunningSoul, seconds: float) -> None:
-    """Time passes, and what came due is done and told."""
+    """Let `seconds` pass, do what came due, and tell the owner."""
     soul.passes(seconds)
     for _ in range(2):
         await soul.app.scheduler.run_guarded("work")

@@ -1,4 +1,4 @@
-"""Proves on a whole SOUL who can move it to change SELF.md, and that the owner sees it, decides, and can undo it."""
+"""A whole SOUL changes SELF.md for its owner, who sees the change and can undo it; a stranger's words need approval."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UPDATE = call("self_update", section="Values", content="- Tin roofs deserve resp
 
 
 def saying(*model_calls: Completion) -> Answering:
-    """One thought after the other, then only words."""
+    """Return a model that plays these completions in order, then answers only in words."""
     coming: Iterator[Completion] = iter(model_calls)
     return lambda _: next(coming, Completion(text="So it is."))
 

@@ -1,4 +1,4 @@
-"""A model that is slow blinds nobody: reading goes on while the SOUL thinks, and the status tells what waits."""
+"""A slow model blocks no reading: the SOUL goes on reading while it thinks, and the status shows what waits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HANGS = Fault("hang", times=1000, seconds=600)
 
 @asynccontextmanager
 async def going_on(work: Awaitable[object]) -> AsyncIterator[None]:
-    """While `work` is under way; it is cancelled in the end."""
+    """Run `work` in the background and cancel it at the end."""
     task = asyncio.ensure_future(work)
     try:
         yield
@@ -34,7 +34,7 @@ async def busy_with(life: RunningSoul, what: str) -> None:
 
 
 async def waiting(life: RunningSoul, posts: int) -> None:
-    """Once the status tells of so many posts."""
+    """Wait until the status shows `posts` waiting posts."""
 
     async def told() -> bool:
         return bool((await life.app.services.situation()).waits.posts == posts)
@@ -43,7 +43,7 @@ async def waiting(life: RunningSoul, posts: int) -> None:
 
 
 async def read(life: RunningSoul) -> None:
-    """Once the loop that reads has run."""
+    """Wait until the loop that reads has run."""
 
     async def ran() -> bool:
         return (await life.app.scheduler.run_guarded("notifications")).ran

@@ -1,4 +1,4 @@
-"""What a turn of the SOUL's own came to reaches the owner, and the next talk with them knows of it."""
+"""The result of a turn of the SOUL's own reaches the owner, and the next talk with them knows of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The owner's turn begins with few tools; a family of them comes when the model asks for it, and stays."""
+"""The owner's turn begins with few tools; a family of tools is added when the model asks for it, and stays."""
 
 from __future__ import annotations
 

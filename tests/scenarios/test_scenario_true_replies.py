@@ -1,4 +1,4 @@
-"""Two hundred true replies of many kinds, as a good model writes them, leave as they were written."""
+"""Two hundred true replies of many kinds, as a good model writes them, are sent unchanged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LEAST_REPLIES, MOST_SENT_BACK = 200, 2
 START = datetime(2026, 1, 5, 12, tzinfo=UTC)
 OLD = timedelta(days=60)
 _APART_S = 1_500.0
-"""So far apart people write, so that no pace holds an answer back."""
+"""The time between two messages, long enough that no pace delays an answer."""
 _LOOKS, _LOOK_S, _LETTINGS = 4, 200.0, 50
 _BODY = "It shows the day before."
 _TOOLS = {"post": "bluesky_reply", "message": "message_answer", "issue": "github_create_issue_comment"}
@@ -44,7 +44,7 @@ _TEXT_OF = {"github_create_issue_comment": "body"}
 
 
 Answers = Callable[[], list[str]]
-"""Returns what the SOUL said in a place, oldest first."""
+"""Returns what the SOUL said in one channel, oldest first."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Reply:
 
     Attributes:
         channel: where it is given.
-        to: the words that it answers, and its own `text`.
-        before: who said what in its thread before, oldest first.
-        after: the number of the reply of ours in whose thread it stands; 0 for none.
+        to: the message that it answers; `text` is the reply itself.
+        before: who said what earlier in its thread, oldest first.
+        after: the number of our reply in whose thread it is given; 0 for none.
         owner: whether the owner is answered in public.
-        calls: of tools, before it: name and arguments.
+        calls: the tool calls before it, as name and arguments.
         commits: whether a commitment in a room goes with it.
         peers: what other SOULs said in the room since its host spoke.
 
@@ -83,7 +83,7 @@ REPLIES = [
 
 @dataclass
 class Author:
-    """A mind that writes one reply, and remembers what it was told each further time that it was asked for it."""
+    """A model that writes one reply, and records what it was told each further time that it was asked for it."""
 
     reply: Reply = REPLIES[0]
     told: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -115,7 +115,7 @@ class Author:
 
 @dataclass
 class Place:
-    """The town with one SOUL awake in it, and its owner's and others' ways to write to it."""
+    """The town with one SOUL awake in it, and the ways in which its owner and others write to it."""
 
     town: RunningTown
     clock: StridingClock
@@ -123,10 +123,10 @@ class Place:
     repo: StoredRepo
     author: Author
     own: dict[int, str] = field(default_factory=dict)
-    """The addresses of the replies by their number."""
+    """The URIs of the replies, by their number."""
 
     async def left(self, reply: Reply) -> list[str]:
-        """Let the SOUL be written to and answer; return the words that it said there."""
+        """Write to the SOUL and let it answer; return its words in that channel."""
         self.author.reply = reply
         self.clock.stride(_APART_S)
         ways: dict[str, Callable[[Reply, str], Answers]] = {
@@ -187,7 +187,7 @@ class Place:
         return lambda: self.town.texts("rowan")[before:]
 
     async def _look(self) -> None:
-        """Run each loop by which the SOUL hears somebody, and let out what it says."""
+        """Run each loop that receives messages, and send the resulting intents."""
         known = {state.name for state in self.soul.app.scheduler.states()}
         for loop in ("awareness", "messages", "message-talk", "message-others", "github-awareness"):
             if loop in known:
@@ -204,7 +204,7 @@ class Place:
 
 
 async def _sent_back(root: Path) -> dict[str, str]:
-    """Return what did not leave as it was written at once, with what the model was told, or what left."""
+    """Return by id the replies not sent unchanged at the first try: what was sent, and what the model was told."""
     clock, author = StridingClock(START - OLD), Author()
     found: dict[str, str] = {}
     async with AsyncExitStack() as stack:
@@ -241,7 +241,7 @@ async def _sent_back(root: Path) -> dict[str, str]:
 
 
 def _stopped_in_room(reply: Reply) -> str:
-    """Return why a line may not be said in a room with a peer and a host who spoke; "" if it may as it is."""
+    """Return why a line may not be said in a room with a peer and a host who spoke; "" if it may be said unchanged."""
     now, seen = START, iso(START)
     peers = {"wren": Presence("wren", "wren", "1.0", joined_at=seen, last_seen=seen)} if reply.peers else {}
     request = HostRequest(reply.to, "m1", now, fulfilled=False, cycles=1) if reply.commits else HostRequest()

@@ -1,4 +1,4 @@
-"""The owner asks why, of a SOUL that really lived: a reply, a like, silences, a post of its own, a blocked act."""
+"""The owner asks a SOUL why: about a reply, a like, silences, a post of its own, and a blocked act."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def test_a_blocked_act_tells_which_words_stood_in_its_way(running_town: Ru
 async def test_of_several_posts_of_one_person_all_lead_to_the_one_answer(running_town: RunningTown) -> None:
     home, kit = running_town.make_home("rowan"), running_town.account("kit")
     clock = running_town.network.clock = HastyClock()
-    clock.ahead = -60  # which of them is the later one must show in their times
+    clock.ahead = -60  # their times must show which of them is the later one
     root, _ = running_town.network.post_as(running_town.account("rowan"), "Tin sings, slate listens.")
     first, _ = running_town.network.post_as(kit, "What does thatch do, in your opinion?", reply_to_uri=root)
     clock.ahead = 0

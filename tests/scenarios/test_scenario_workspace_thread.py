@@ -1,6 +1,6 @@
-"""What came of a workspace is told in the thread that named it: each claim and the finished plan, once, with a link.
+"""Each claim in a workspace and its finished plan are told in the thread that named the workspace, once, with a link.
 
-A workspace without open work is judged, and an issue says that it is finished until somebody says otherwise.
+A workspace without open work is judged, and an issue says that it is finished until somebody objects.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ async def place(running_town: RunningTown) -> AsyncIterator[WorkspaceTown]:
 
 
 def plan(place: WorkspaceTown, by: str = "kit", **statuses: tuple[TaskStatus, str | None]) -> StoredIssue:
-    """An open plan of which tasks (`t1`) have a status and an assignee."""
+    """Open a plan with the given status and assignee of each task, by keyword such as `t1`."""
     tasks = [Task(one.number, one.title, *statuses.get(f"t{one.number}", ("pending", None))) for one in OPEN.tasks]
     body = generate_plan_markdown(Plan(OPEN.title, OPEN.goal, tasks=tuple(tasks)))
     return place.opens(by, "[PLAN] Tides", body, "plan")
 
 
 async def opens(living: LivingSoul, cause: str, mark: str = "", **more: Any) -> None:
-    """Let the SOUL open the plan because of something."""
+    """Let the SOUL open the plan, with `cause` as the cause."""
     outbox, body = living.soul.app.services.outbox, f"{generate_plan_markdown(OPEN)}{mark}"
     issue = IssueBody(
         repo=SITE.full_name, title="[PLAN] Tides", body=body, labels=("plan",), about="a plan", text=body, **more
@@ -64,14 +64,14 @@ async def opens(living: LivingSoul, cause: str, mark: str = "", **more: Any) -> 
 
 
 async def tells_room(living: LivingSoul, text: str, room: str) -> None:
-    """Let the SOUL tell a room what came of the commitment that was made there."""
+    """Let the SOUL tell a room the result of a commitment that was made there."""
     said = SpaceChatBody(source="space", commitment_id="commitment-1", text=text, room=room)
     told = ProposedAction(said, announcement_target("commitment-1"), by_owner=True, urgent=True)
     assert (await living.soul.app.services.outbox.submit(told)).accepted
 
 
 def thread(place: WorkspaceTown, living: LivingSoul, by: str = "owner") -> str:
-    """A thread in which the workspace is named."""
+    """Start a thread in which the workspace is named; return its URI."""
     place.town.account("rowan")
     root, _ = place.town.network.post_as(place.town.account(by), "A table of tides would be a fine thing.")
     watched = living.soul.app.services.workspaces
@@ -167,7 +167,7 @@ async def test_the_end_of_a_plan_is_said_once_after_its_last_pull_request_also_o
 
 @asynccontextmanager
 async def living_in_room(place: WorkspaceTown, url: str) -> AsyncIterator[LivingSoul]:
-    """A SOUL that is in the room at `url`."""
+    """Yield a SOUL that is in the room at `url`."""
     async with place.living(place.home(SPACE_URL=url)) as living:
         room = living.soul.app.services.integrations.room
         runs = asyncio.create_task(room.run())
@@ -316,7 +316,7 @@ async def ended(running_town: RunningTown) -> AsyncIterator[WorkspaceTown]:
 
 
 async def finished(ended: WorkspaceTown, one: LivingSoul) -> StoredIssue:
-    """The sentinel that the SOUL made, once it knows of it."""
+    """Return the sentinel issue that the SOUL opened, after the SOUL recorded its number."""
     await one.look(HOUR_S, times=2)
     number = one.watched.finished_issue_number
     assert number is not None

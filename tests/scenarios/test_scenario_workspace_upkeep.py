@@ -1,7 +1,7 @@
-"""SOULs keep a workspace in order: one plan, true labels, no comment twice, no issue that only rests. Each once.
+"""SOULs keep a workspace in order, doing each step once: one plan, correct labels, no repeated comment, no idle issue.
 
-A SOUL looks how far the plans of the watched workspaces are, and tells its owner when that changed. An open issue
-of a workspace is met once without a notification, and closed on leaving where nobody waits.
+A SOUL checks the progress of the plans of watched workspaces, and tells its owner when it changed. An open issue of a
+workspace is handled once without a notification, and closed when the SOUL leaves it, if nobody waits.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BEGUN = replace(FRESH, tasks=(Task(1, "Count", status="completed"), Task(2, "Sho
 
 @dataclass
 class Workspace:
-    """A workspace in which `rowan` and `kit` may push; `mallory` may not."""
+    """A workspace to which `rowan` and `kit` may push and `mallory` may not."""
 
     github: TownGitHub
     repo: StoredRepo
@@ -68,7 +68,7 @@ def workspace(town_github: TownGitHub) -> Workspace:
 
 @pytest.fixture
 async def souls(running_town: RunningTown, workspace: Workspace) -> AsyncIterator[list[RunningSoul]]:
-    """Two of them, who know each other and watch the workspace."""
+    """Yield two SOULs that know each other and watch the workspace."""
     async with AsyncExitStack() as stack:
         lives = []
         for login, other in (("rowan", "wren"), ("wren", "rowan")):
@@ -88,7 +88,7 @@ async def souls(running_town: RunningTown, workspace: Workspace) -> AsyncIterato
 
 
 async def look_together(souls: list[RunningSoul], times: int = 1) -> None:
-    """All of them look at once, and all that they proposed is sent at once."""
+    """Let all SOULs look at once, then send all their intents at once."""
     for _ in range(times):
         await asyncio.gather(*(life.app.scheduler.run_guarded(PLAN_AWARENESS) for life in souls))
         await asyncio.gather(*(life.send() for life in souls))

@@ -1,4 +1,4 @@
-"""The town, the workspace in it, and the SOULs that live there as processes of their own, each with a terminal."""
+"""The town with a workspace, and SOULs that live there as separate processes, each with a terminal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from town.town import Town, open_town
 
 @dataclass
 class Workplace:
-    """The town with a workspace in it, and the homes of three who live there."""
+    """The town with a workspace, and the homes of its three residents."""
 
     town: Town
     homes: dict[str, Home]
@@ -48,12 +48,12 @@ class Workplace:
 
     @property
     def plans(self) -> list[StoredIssue]:
-        """The open issues that hold a plan, oldest first; of two made at once one is closed a moment later."""
+        """The open issues that hold a plan, oldest first; of two made at once, one is closed a moment later."""
         return [one for one in self.issues if one.state == "open" and one.title.startswith("[PLAN]")]
 
     @property
     def issues(self) -> list[StoredIssue]:
-        """The issues of the workspace that are no pull requests, oldest first."""
+        """The issues of the workspace that are not pull requests, oldest first."""
         return [one for one in self.repo.issues.values() if one and not one.is_pull]
 
     @property
@@ -67,13 +67,13 @@ class Workplace:
         return [one for one in self.issues if FINISHED_LABEL in {label.name for label in one.labels}]
 
     def comments(self, issue: StoredIssue, text: str) -> None:
-        """The owner of the workspace comments on an issue."""
+        """Comment on an issue as the owner of the workspace."""
         who = self.town.github.find(VISITOR_LOGIN)
         assert who
         self.town.github.write_comment(self.repo, issue, who, text)
 
     def keeps_checks_running(self) -> None:
-        """Let the owner's tests begin on each pull request from now on, and never end."""
+        """Start a check of the owner on each later pull request, and never finish it."""
         who = self.town.github.find(VISITOR_LOGIN)
         assert who
 
@@ -89,25 +89,25 @@ class Workplace:
         self.town.github.subscribe(begin)
 
     def offers(self, task: int) -> list[StoredPull]:
-        """The pull requests for a task of the one plan."""
+        """Return the pull requests for a task of the one plan."""
         return [one for one in self.pulls if one.head_ref.startswith(f"task-{task}-")]
 
     def claimants(self, number: int) -> list[str]:
-        """Who told on the plan's issue that a task is theirs."""
+        """Return the SOULs that claimed a task in a comment on the plan's issue."""
         (issue,) = self.plans
         told = [PlanComment(one.id, one.author.login, one.body, one.updated_at) for one in issue.comments]
         return [claim.soul for claim in claims_on(told, number)]
 
     @property
     def plan(self) -> Plan:
-        """The one plan, as it stands."""
+        """The current state of the one plan."""
         (issue,) = self.plans
         plan = parse_plan(issue.body or "", issue.title)
         assert plan is not None
         return plan
 
     def watched_by(self, repo: Repo) -> set[str]:
-        """Who watches a workspace."""
+        """Return the names of the SOULs that watch a workspace."""
         files = {name: home.memory / "watched_workspaces.json" for name, home in self.homes.items()}
         told = {name: json.loads(path.read_text()) for name, path in files.items() if path.exists()}
         return {name for name, kept in told.items() if repo.full_name in kept.get("workspaces", {})}
@@ -120,14 +120,14 @@ class Workplace:
         self.terminals[name] = await self.stack.enter_async_context(running)
 
     async def dies(self, name: str) -> None:
-        """Kill the SOUL of a resident, kill -9, and start it again."""
+        """Kill the SOUL of a resident with SIGKILL and start it again."""
         process = self.terminals.pop(name)
         process.kill()
         await process.wait()
         await self.wakes(name)
 
     async def edits(self, repo: StoredRepo, branch: str, path: str, old: str, new: str) -> str:
-        """A person edits a file on GitHub's page; returns the commit."""
+        """Edit a file on GitHub's page as a person; return the commit."""
         git = self.town.github.git(repo)
         head = await git.resolve(f"refs/heads/{branch}")
         entry = await git.entry(head, path) if head else None
@@ -137,7 +137,7 @@ class Workplace:
         return await self._writes(repo, path, before.replace(old, new), branch=branch, sha=entry.sha)
 
     async def adds(self, repo: StoredRepo, path: str, text: str) -> str:
-        """A person adds a file to the main branch on GitHub's page; returns the commit."""
+        """Add a file to the main branch on GitHub's page as a person; return the commit."""
         return await self._writes(repo, path, text, branch=repo.default_branch)
 
     async def _writes(self, repo: StoredRepo, path: str, text: str, **more: str) -> str:
@@ -152,20 +152,20 @@ class Workplace:
         return str(answer.json()["commit"]["sha"])
 
     async def types(self, line: str) -> None:
-        """The owner types the same into the terminals of all who are awake."""
+        """Type a line into the terminals of all SOULs that are awake."""
         for process in self.terminals.values():
             assert process.stdin
             process.stdin.write(f"{line}\n".encode())
             await process.stdin.drain()
 
     async def says(self, text: str) -> None:
-        """The owner speaks in the room, by the page."""
+        """Speak in the room as its owner, through the page."""
         async with httpx.AsyncClient(base_url=self.town.page_url, trust_env=False) as http:
             answer = await http.post("/api/room", json={"text": text}, headers={"origin": self.town.page_url})
             assert answer.is_success, answer.text
 
     def said(self) -> list[str]:
-        """What was said in the room."""
+        """Return the texts of all messages in the room."""
         record = self.homes["maren"].root.parent / ".room" / "data" / "chat.jsonl"
         return [json.loads(line).get("content", "") for line in record.read_text().splitlines()]
 
@@ -174,9 +174,9 @@ class Workplace:
 async def open_workplace(
     folder: Path, *, speed: float, asleep: Collection[str] = (), unasked: bool = False
 ) -> AsyncIterator[Workplace]:
-    """A town, and the SOULs of its residents as processes, but for those that are `asleep` at first.
+    """Open a town and start the SOULs of its residents as processes, except those named in `asleep`.
 
-    With `unasked` none of them asks its owner before it acts.
+    With `unasked`, no SOUL asks its owner before it acts.
     """
     async with open_town(homes=folder, controls=HomeControls({})) as town, AsyncExitStack() as stack:
         homes = {one.name: make_home(folder / one.name, one, town, speed) for one in town.residents}

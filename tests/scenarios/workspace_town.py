@@ -1,4 +1,4 @@
-"""The town's GitHub with one workspace and people in it, and a SOUL that looks after it, moved step by step."""
+"""The town's GitHub with one workspace and people in it, and a SOUL that maintains it, driven step by step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DONE: dict[str, Any] = {"complete": True, "summary": "All that the pages promise
 
 @dataclass
 class WorkspaceMind:
-    """Makes a plan with these tasks, and gives this verdict on a workspace; `asked` are the prompts, by tool.
+    """Plans these tasks and gives this verdict on a workspace; `asked` holds the prompts, by tool.
 
     `outside` are its answers to issues outside the workspace's purpose.
 
@@ -57,13 +57,13 @@ class WorkspaceMind:
         return Completion(text="[]")
 
     def prompts(self, tool: str) -> list[str]:
-        """What it was asked with this tool."""
+        """Return the prompts for this tool."""
         return [text for name, text in self.asked if name == tool]
 
 
 @dataclass
 class WorkspaceTown:
-    """`rowan`, a SOUL, and `kit`, a person, may push to the workspace; `owner` owns the SOUL, and `eve` is nobody's."""
+    """`rowan`, a SOUL, and `kit`, a person, may push to the workspace; `owner` owns the SOUL; `eve` is a stranger."""
 
     town: RunningTown
     clock: HastyClock
@@ -74,7 +74,7 @@ class WorkspaceTown:
     mind: WorkspaceMind
 
     def home(self, name: str = "rowan", **more: str) -> Home:
-        """The home of a SOUL with an account on GitHub."""
+        """Return the home of a SOUL that has an account on GitHub."""
         account = self.network.find(name)
         assert account
         settings = {
@@ -89,61 +89,61 @@ class WorkspaceTown:
 
     @asynccontextmanager
     async def living(self, home: Home | None = None) -> AsyncIterator[LivingSoul]:
-        """A SOUL that watches the workspace."""
+        """Yield a SOUL that watches the workspace."""
         async with awake(home or self.home(), clock=self.clock) as soul:
             soul.app.services.workspaces.watch(SITE)
             yield LivingSoul(self, soul)
 
     def opens(self, login: str, title: str, body: str = "", *labels: str) -> StoredIssue:
-        """Somebody opens an issue."""
+        """Open an issue as `login`."""
         account = self.network.find(login) or self.network.create_account(login)
         return self.network.open_issue(self.repo, account, title=title, body=body, labels=labels)
 
     def says(self, login: str, issue: StoredIssue, text: str) -> None:
-        """Somebody comments on an issue."""
+        """Comment on an issue as `login`."""
         account = self.network.find(login) or self.network.create_account(login)
         self.network.write_comment(self.repo, issue, account, text)
 
     def labels(self, login: str, issue: StoredIssue, *labels: str) -> None:
-        """Somebody gives an issue these labels and no others."""
+        """Set the labels of an issue as `login`, replacing the others."""
         account = self.network.find(login)
         assert account
         self.network.change_issue(self.repo, issue, account, labels=labels)
 
     def closes(self, login: str, number: int) -> None:
-        """Somebody closes an issue."""
+        """Close an issue as `login`."""
         account = self.network.find(login)
         assert account
         self.network.set_state(self.issue(number), account, "closed")
 
     def completes(self, login: str, number: int) -> None:
-        """Somebody writes into a plan that all of its tasks are completed."""
+        """Mark all tasks of a plan as completed, as `login`."""
         account = self.network.find(login)
         assert account
         done = re.sub(r"(?m)^(\*\*Status:\*\*).*$", r"\1 completed", self.issue(number).body or "")
         self.network.change_issue(self.repo, self.issue(number), account, body=done)
 
     def issue(self, number: int) -> StoredIssue:
-        """An issue by its number."""
+        """Return an issue by its number."""
         found = self.repo.issues[number]
         assert found
         return found
 
     def state(self, number: int) -> str:
-        """Whether an issue is open or closed."""
+        """Return whether an issue is open or closed."""
         return self.issue(number).state
 
     def issues(self) -> list[tuple[int, str, str]]:
-        """Number, state and title of all issues, oldest first."""
+        """Return number, state and title of all issues, oldest first."""
         return [(number, one.state, one.title) for number, one in self.repo.issues.items() if one]
 
     def said(self, number: int, login: str = "rowan") -> list[str]:
-        """What somebody said on an issue, without the marks that nobody sees."""
+        """Return the comments of `login` on an issue, without their invisible marks."""
         own = (one.body for one in self.issue(number).comments if one.author.login == login)
         return [text.partition("\n\n<!--")[0] for text in own]
 
     async def write(self, **pages: str) -> None:
-        """Put pages into the repository, by name without the ending."""
+        """Commit pages to the repository; each is named without its ending."""
         author = Signature("Kit", "kit@example.com", self.clock.now())
         git = self.network.git(self.repo)
         blobs = {f"{name}.md": await git.write_blob(text.encode()) for name, text in pages.items()}
@@ -153,13 +153,13 @@ class WorkspaceTown:
 
 @dataclass
 class LivingSoul:
-    """A SOUL that is moved a look at a time."""
+    """A SOUL that is driven one pass at a time."""
 
     place: WorkspaceTown
     soul: RunningSoul
 
     async def look(self, after_s: float = 0, times: int = 1) -> str:
-        """Let time pass, look at the workspaces, and send what came of it; the line of the last look."""
+        """Let time pass, look at the workspaces, and send the resulting intents; return the line of the last pass."""
         line = ""
         for _ in range(times):
             self.place.clock.ahead += after_s
@@ -169,7 +169,7 @@ class LivingSoul:
 
     @property
     def watched(self) -> WatchedWorkspace:
-        """What it remembers of the workspace."""
+        """The SOUL's record of the workspace."""
         found = self.soul.app.services.workspaces.get(SITE)
         assert found
         return found
@@ -182,7 +182,7 @@ async def open_workspace(
     collaborators: tuple[str, ...] = ("rowan", "kit"),
     mind: Callable[[], WorkspaceMind] = WorkspaceMind,
 ) -> AsyncIterator[WorkspaceTown]:
-    """A workspace of `acme` without a file or an issue."""
+    """Yield a workspace of `acme` without files or issues."""
     clock, faults, thinking = HastyClock(HASTE_STEP_BY_STEP), GitHubFaults(), mind()
     town.mind.answer = thinking
     network = GitHubNetwork(clock=clock, git_folder=town.root / "git")
