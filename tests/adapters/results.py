@@ -1,4 +1,4 @@
-"""What every test of an adapter asks of a result."""
+"""Helpers for results and timeouts that the tests of every adapter use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SILENCE_S = 0.1
 
 
 def soon_gone(client: httpx.AsyncClient, hangs: Callable[[httpx.Request], bool]) -> None:
-    """Let `client` bear no silence for long after a request that `hangs`; others take what a busy machine needs."""
+    """Shorten the read timeout of `client` to 0.1 s for each request for which `hangs` is true."""
 
     async def shorten(request: httpx.Request) -> None:
         if hangs(request):
@@ -24,12 +24,12 @@ def soon_gone(client: httpx.AsyncClient, hangs: Callable[[httpx.Request], bool])
 
 
 def ok(result: ApiResult[T]) -> T:
-    """The data of a result that must be good."""
+    """Return the data of a result, which must be good."""
     assert isinstance(result, Ok), result
     return result.data
 
 
 def err(result: ApiResult[Any]) -> Err:
-    """The failure of a result that must be bad."""
+    """Return the failure of a result, which must be bad."""
     assert isinstance(result, Err), result
     return result

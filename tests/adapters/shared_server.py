@@ -10,14 +10,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class SharedServer:
-    """One server for all tests, which takes a while to open and close; each test gives it an application."""
+    """One server for all tests, as opening and closing one takes a while; each test gives it an application."""
 
     def __init__(self) -> None:
         self.app: ASGIApp = Starlette()
         self.url = ""
 
     async def begin(self, app: ASGIApp) -> None:
-        """Give it the application of another test; what a test before sent and never waited for is answered first."""
+        """Serve another test's application, once what an earlier test sent and did not wait for is answered."""
         self.app = Starlette()
         place = urlsplit(self.url)
         reader, writer = await asyncio.open_connection(place.hostname, place.port)

@@ -1,6 +1,6 @@
-"""Time that can be passed in: the fake clock behaves like the real one, only faster.
+"""Proves that time can be passed in: the fake clock behaves like the real one, only faster.
 
-The numbers make sense together, and a faster life keeps their proportions.
+Proves that the numbers of the paces fit together, and that a faster life keeps their proportions.
 """
 
 from __future__ import annotations

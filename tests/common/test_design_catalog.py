@@ -1,4 +1,4 @@
-"""The design catalogue, the sources that SELF.md adds to it, and what counts as talk of design."""
+"""Tests of the design catalogue, the sources that SELF.md adds to it, and what counts as talk of design."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever elects comes to the same name, as agents of other makers compute it, too."""
+"""Proves that all who elect come to the same name, agents of other makers included."""
 
 from __future__ import annotations
 

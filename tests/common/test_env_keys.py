@@ -1,7 +1,7 @@
 """Proves that a misspelt key of `.env` is noticed, and that a file shared with other programs is left alone.
 
-What stands in `.env` is read as it was meant, and what cannot be read is named by its line, never by its words. An
-extra is added in the way in which the program was installed.
+A value in `.env` is read as it was meant, and a line that cannot be read is named by its number, never by its words.
+An extra is added in the way in which the program was installed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Writes that a crash cannot tear, and the line the owner reads when the disk refuses.
+"""Tests of writes that a crash cannot tear, and of the line that the owner reads when the disk refuses one.
 
-State files: stamped, kept by every version, and never lost in silence. Folders that others wrote into, on a real
-disk. Proves that a file is read whole or refused at once, whatever has become of it.
+State files are stamped, kept by every version, and never lost in silence. Folders that others wrote into are tried on
+a real disk. Proves that a file is read whole or refused at once, whatever has become of it.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def test_each_refusal_of_the_disk_has_its_own_remedy(code: int, line: str, remed
 
 
 def dig(folder: Path, levels: int) -> None:
-    """Nest folders deeper than any path names them, each with a file."""
+    """Nest folders deeper than a path can name, each with a file."""
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
     for _ in range(levels):
@@ -223,7 +223,7 @@ def dig(folder: Path, levels: int) -> None:
 
 @pytest.fixture
 def odd(tmp_path: Path) -> Path:
-    """A tree with all that a program of others may leave behind."""
+    """Return a tree with everything that somebody else's program may leave behind."""
     tree = tmp_path / "tree"
     (tree / "closed" / "inner").mkdir(parents=True)
     (tree / "closed" / "inner" / "file").write_text("x")
@@ -264,7 +264,7 @@ def test_folders_deeper_than_a_path_can_name_are_walked_and_deleted(tmp_path: Pa
     try:
         places = [place for place, _, _ in walk(tree)]
     finally:
-        assert delete_tree(tree)  # pytest cannot
+        assert delete_tree(tree)  # too deep for pytest to delete
     assert max(map(len, places)) > 4_000
     assert not tree.exists()
 

@@ -1,6 +1,6 @@
-"""Which names a branch may have, judged by `git` itself.
+"""Proves which names a branch may have, judged by `git` itself.
 
-Pages and repositories lie where the configured service keeps them, GitHub's own or another.
+Pages and repositories have their addresses at the configured service, be it GitHub's own or another.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A page is told as its words, and no page takes long."""
+"""Proves that only the words of a page are kept, and that no page takes long."""
 
 from __future__ import annotations
 

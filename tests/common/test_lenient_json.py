@@ -1,6 +1,6 @@
-"""JSON that strangers can shape: what is odd in it costs itself, and nothing beside it.
+"""Tests of JSON that strangers can shape: an odd value costs itself, and nothing beside it.
 
-JSON lines end at a line feed alone, whatever else people write in them.
+JSON lines end at a line feed alone, whatever other line breaks people write in them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a text holds an account: whatever stands beside it, and never as a part of another account."""
+"""Tests of finding an account in a text: whatever stands beside it, but never as a part of another account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets never leave: not plain, not encoded, not as a key of unknown origin."""
+"""Proves that secrets never leave: not plain, not encoded, and not as a key of unknown origin."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ORDINARY = [
 
 
 def ordinary_texts() -> Iterator[str]:
-    """Whatever is at hand: the examples, every line of the project's own prose, and the posts of the town."""
+    """Yield the examples, the project's own prose, whole and line by line, and the lines of the town's YAML files."""
     yield from ORDINARY
     for path in [*ROOT.glob("*.md"), *ROOT.glob("skills/*/SKILL.md"), *ROOT.glob("town/**/*.md")]:
         text = path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""An `Err` that nobody decides on: it is raised, and comes back as it was where a function answers with results."""
+"""Tests of an `Err` that is not handled: it is raised, and a function that returns results returns it as it was."""
 
 from __future__ import annotations
 

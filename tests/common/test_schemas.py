@@ -1,6 +1,6 @@
-"""What a model left out, in whatever words, spoils nothing; what it means otherwise is never guessed.
+"""Proves that what a model left out, in whatever words, spoils nothing, and that no other meaning is guessed.
 
-Proves that a model's JSON is understood however it spells names and words of a fixed set, and never guessed.
+Proves that a model's JSON is understood however it spells names and words of a fixed set.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ISSUE = {"type": "create_issue", "title": "Clock stops"}
 
 
 def taken(**fields: Any) -> Commitment:
-    """The one commitment with these fields, which is valid."""
+    """Validate one commitment with these fields; return it, as it must be valid."""
     checked = validate_commitments([{**ISSUE, **fields}])
     assert checked.dropped == ()
     (valid,) = checked.valid

@@ -1,4 +1,4 @@
-"""What the owner can set, what is refused, and that the refusal names the variable."""
+"""Tests of the settings: what the owner can set, what is refused, and that the refusal names the variable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of words cover what the program calls by name, and a name that they lack keeps itself."""
+"""Proves that the tables of words cover what the program calls by name; a name that they lack is shown as it is."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One suite, two networks: the town (always), and Bluesky's own software (with `-m network`).
+"""One suite for two networks: the town (always), and Bluesky's own software (with `-m network`).
 
-Where they differ the town is wrong.
+Where they differ, the town is wrong.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOWN_SECRET = b"contract"
 
 @pytest.fixture(scope="session", params=["town", pytest.param("bluesky", marks=pytest.mark.network)])
 def meet(request: pytest.FixtureRequest) -> Iterator[Callable[[], UnderTest]]:
-    """Meet the running network as if for the first time."""
+    """Yield a function that returns the running network with an address and clients that were not used before."""
     if request.param == "bluesky":
         rig = Rig.start()
         yield lambda: UnderTest(rig.pds, rig.settle, rig.jwt_secret.encode(), rig.feeds_did, rig.announce)
@@ -42,7 +42,7 @@ def network_under_test(meet: Callable[[], UnderTest]) -> Iterator[UnderTest]:
 
 @pytest.fixture(scope="session")
 def somebody(meet: Callable[[], UnderTest]) -> Iterator[Person]:
-    """One account for all tests that leave nothing behind."""
+    """Yield one account for all tests that leave nothing behind."""
     with closing(meet()) as under_test:
         yield under_test.person()
 

@@ -19,9 +19,9 @@ _NUMBERS = itertools.count(random.randrange(10**6))
 
 @dataclass(frozen=True)
 class Person:
-    """Someone with an account of their own; `client` is the SDK as it comes, logged in.
+    """Someone with an account; `client` is the unmodified SDK, logged in.
 
-    A post can be read by all before the next act: an AppView that meets a reply before its parent tells nobody.
+    `post` returns once all can read the post: an AppView that meets a reply before its parent notifies nobody.
     """
 
     did: str
@@ -67,7 +67,7 @@ class Person:
 class UnderTest:
     """A network, its address, and how to wait until what was written can be read.
 
-    A feed of the service `feeds_did` shows the posts with its name as a tag, once it is announced.
+    Once a feed of the service `feeds_did` is announced, it shows the posts that have its name as a tag.
     """
 
     url: str
@@ -83,7 +83,7 @@ class UnderTest:
         self._http = httpx.Client(base_url=f"{self.url}/xrpc/", headers=self.headers, timeout=HANG_S, verify=NO_TLS)
 
     def person(self) -> Person:
-        """Someone new."""
+        """Create an account and return its owner, logged in."""
         name = f"p{next(_NUMBERS)}"
         handle, password = f"{name}.test", f"{name}-password"
         told = self.post(
@@ -97,7 +97,7 @@ class UnderTest:
         return Person(account["did"], handle, password, client, self.settle)
 
     def client(self) -> Client:
-        """The SDK, logged in as nobody."""
+        """Return a client of the SDK that is not logged in."""
         client = Client(self.url, request=Request(headers=self.headers, timeout=20, verify=NO_TLS))
         self._clients.append(client)
         return client
@@ -122,7 +122,7 @@ def _bearer(token: str) -> dict[str, str]:
 
 
 def refusal(response: httpx.Response) -> tuple[int, str, str]:
-    """The status, error name and message of a refusal."""
+    """Return the status, the error name and the message of a refusal."""
     body = response.json()
     assert set(body) == {"error", "message"}
     return response.status_code, body["error"], body["message"]

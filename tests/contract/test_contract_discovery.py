@@ -1,4 +1,4 @@
-"""Finding posts and people, feeds, lists, starter packs and trends.
+"""Tests of finding posts and people, and of feeds, lists, starter packs and trends.
 
 Bluesky's own software answers searches with filters, feeds and trends only where further services run beside it.
 """
@@ -51,7 +51,7 @@ def test_a_list_shows_its_members_and_what_they_posted(
     network_under_test: UnderTest, alice: Person, bob: Person, carol: Person
 ) -> None:
     uri = make_list(network_under_test, alice, bob, carol)
-    make(network_under_test, bob, LIST_ITEM, list=uri, subject=bob.did)  # nobody adds to a list of somebody else's
+    make(network_under_test, bob, LIST_ITEM, list=uri, subject=bob.did)  # without effect: the list is alice's
     alice.post("mine")
     theirs = [bob.post("from bob"), carol.post("from carol")]
     network_under_test.settle()
@@ -163,7 +163,7 @@ def test_a_trend_leads_to_its_feed(town_alone: UnderTest, alice: Person, bob: Pe
 
 @dataclass(frozen=True)
 class Gathered:
-    """What alice made of bob's and carol's accounts, and the post that bob wrote; all of it has the word `tag`."""
+    """What alice made from bob's and carol's accounts, and the post that bob wrote; all of it has the word `tag`."""
 
     tag: str
     feed: str
@@ -188,7 +188,7 @@ def gathered(network_under_test: UnderTest, alice: Person, bob: Person, carol: P
 
 
 def unknown(shown: Any) -> set[str]:
-    """The fields of an answer that its lexicon does not have."""
+    """Return the fields of an answer that its lexicon does not have."""
     if isinstance(shown, list):
         return {name for one in shown for name in unknown(one)}
     if not isinstance(shown, BaseModel):

@@ -1,4 +1,4 @@
-"""Rate limits: which headers every answer carries, and what happens when a budget is spent."""
+"""Tests of rate limits: which headers every answer carries, and what happens when a budget is spent."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_31st_login_in_five_minutes_is_refused(network_under_test: UnderTest
 
 
 def test_writes_cost_points_three_two_one_until_5000_are_spent(network_under_test: UnderTest, alice: Person) -> None:
-    # NOTE(self): the first record does not fit, so that nothing is written and only the points are taken.
+    # NOTE(self): the first record is too long, so nothing is written and only the points are spent.
     broken = [post_record(text="x" * 301), *[post_record()] * 199]
     writes = [{"$type": f"{R}applyWrites#create", "collection": POST, "value": record} for record in broken]
     body = {"repo": alice.did, "writes": writes}

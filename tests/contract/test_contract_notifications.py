@@ -1,4 +1,4 @@
-"""Notifications: who is told of what, once, and how it becomes read."""
+"""Tests of notifications: who is told of what, once, and how a notification becomes read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reading: profiles, posts, threads, feeds, likes, follows, search.
+"""Tests of reading: profiles, posts, threads, feeds, likes, follows, search.
 
-Threadgates: who may reply to a post, and what becomes of a reply by somebody else. An account's own labels go
-wherever the account is shown, so that whoever reads it knows a bot without asking.
+Tests of threadgates: who may reply to a post, and what becomes of a reply by somebody else. An account's own labels
+are shown wherever the account is, so that every reader knows a bot without asking.
 """
 
 from __future__ import annotations
@@ -331,7 +331,7 @@ def gate_record(post_uri: str, *rules: str) -> dict[str, Any]:
 
 
 def gated_post(network: UnderTest, author: Person, record: dict[str, Any], *rules: str) -> Any:
-    """A post and who may reply to it, in one step; the answer."""
+    """Write a post and who may reply to it in one step; return the answer."""
     uri = f"at://{author.did}/{POST}/{KEY}"
     values = ((POST, record), (GATE, gate_record(uri, *rules)))
     writes = [{"$type": CREATE, "collection": name, "rkey": KEY, "value": value} for name, value in values]

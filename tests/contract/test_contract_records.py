@@ -1,7 +1,7 @@
-"""Records: keys, content addresses, what may be written, where, and in which words it is refused.
+"""Tests of records: keys, content addresses, what may be written, where, and in which words it is refused.
 
-Files: what may be uploaded, what its cid is, and how a post carries it. What a record must look like, and in which
-words another is refused.
+Tests of files: what may be uploaded, what its CID is, and how a post carries it. Tests of what a record must look
+like, and in which words another is refused.
 """
 
 from __future__ import annotations

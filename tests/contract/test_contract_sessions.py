@@ -1,4 +1,4 @@
-"""Accounts and sessions: what a login gives, how it is refreshed and ended, and each way in which it is refused."""
+"""Tests of accounts and sessions: what a login gives, how it is refreshed and ended, and every way it is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records and writes as raw requests, for where status, error name and message matter."""
+"""Records and writes as raw requests, for tests that check status, error name and message."""
 
 from __future__ import annotations
 

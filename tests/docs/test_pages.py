@@ -1,4 +1,4 @@
-"""The pages for people say what the program does: commands, options, files, settings and figures' commands."""
+"""Proves that the pages for people match the program: commands, options, files, settings, and what a page names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 FIXTURE_HOME = ROOT / "tests/fixtures/home_schema_32/home"
 MOST_README_LINES = 110
 
-# NOTE(self): read by programs or the shell, not settings of a home.
+# NOTE(self): read by tests, other programs or the shell; they are not settings of a home.
 ELSEWHERE = {
     "CRASH_KILLS",
     "CRASH_MOVES",
@@ -39,7 +39,7 @@ def _rows(page: str, heading: str = "\n") -> list[str]:
 
 
 def _commands(command: Any, path: tuple[str, ...] = ("soul",)) -> dict[str, Any]:
-    """Each command by its words; a group stands for those in it."""
+    """Return the commands by their full names; a group is replaced by the commands in it."""
     inside = getattr(command, "commands", None)
     if inside is None:
         return {" ".join(path): command}
@@ -51,7 +51,7 @@ COMMANDS = _commands(typer.main.get_command(app))
 
 
 def _usage(name: str) -> str:
-    """How the page says that a command is used."""
+    """Return the usage of a command as the page shows it."""
     usages = [row.split("`")[1] for row in _rows("cli.md") if row.startswith(f"| `{name}")]
     return next(usage for usage in usages if usage == name or usage.startswith(f"{name} "))
 
@@ -105,7 +105,7 @@ def test_whatever_a_page_names_is_there(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_every_setting_that_a_page_names_exists(page: Path) -> None:
-    """What links to a file of code names a constant there, which `tests/guards` looks for."""
+    """Links to code files are left out: they name constants there, which `tests/guards` looks for."""
     known = {name.upper() for name in Settings.model_fields} | ELSEWHERE
     text = re.sub(r"\[[^\]]*\]\([^)]*\.py\)", "", page.read_text(encoding="utf-8"))
     named = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)\b", text))

@@ -1,4 +1,4 @@
-"""Members and rooms written in JavaScript, as children of a test: what they hear comes back line by line."""
+"""Members and rooms written in JavaScript, as child processes of a test that print what they hear line by line."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _WITHIN_S = 20.0
 
 @dataclass
 class Peer:
-    """A child that tells lines of `kind text`. `heard` has them all."""
+    """A child process that prints lines of `kind text`; `received` has all lines that were read."""
 
     process: Process
     received: list[tuple[str, str]] = field(default_factory=list)
 
     async def next(self, kind: str, *, type_: str = "") -> str:
-        """The next line of that kind; of frames, the next of that type."""
+        """Return the text of the next line of that kind; for frames, the next of that type."""
         assert self.process.stdout is not None
         async with asyncio.timeout(_WITHIN_S):
             while line := (await self.process.stdout.readline()).decode().rstrip("\n"):
@@ -42,7 +42,7 @@ class Peer:
         await self.process.stdin.drain()
 
     async def send(self, **message: object) -> None:
-        """A frame of the member's, to which it adds its name, id and the time."""
+        """Have the member send a frame, to which it adds its name, its id and the time."""
         await self.tell(json.dumps(message))
 
     def frames(self) -> list[dict[str, Any]]:
@@ -51,7 +51,7 @@ class Peer:
 
 @asynccontextmanager
 async def node(script: str, *, before: Sequence[str] = (), **options: object) -> AsyncIterator[Peer]:
-    """The script, running; `before` is what runs it, for example `ip netns exec …`."""
+    """Run the script; `before` is the command that runs it, for example `ip netns exec …`."""
     process = await asyncio.create_subprocess_exec(
         *before, "node", str(HERE / script), json.dumps(options), stdin=PIPE, stdout=PIPE, limit=8 * 1024 * 1024
     )

@@ -1,4 +1,4 @@
-"""Members and rooms written in JavaScript, on the libraries that others use, mix freely with ours."""
+"""Proves that members and rooms written in JavaScript, on the libraries that others use, work with ours."""
 
 from __future__ import annotations
 

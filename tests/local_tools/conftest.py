@@ -1,4 +1,4 @@
-"""A SOUL awake beside the town's GitHub, for the tests of the tools that reach it."""
+"""An awake SOUL with the town's GitHub, for the tests of the tools that reach it."""
 
 from __future__ import annotations
 

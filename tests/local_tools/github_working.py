@@ -1,4 +1,4 @@
-"""A SOUL awake beside the town's GitHub, of which the tools are called as in a turn of its owner."""
+"""An awake SOUL with the town's GitHub, whose tools are called as in a turn of its owner."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SITE = Repo("acme", "www-lil-intdev-site")
 
 @dataclass
 class Working:
-    """A SOUL awake whose intents leave by themselves, and GitHub."""
+    """An awake SOUL whose intents leave without approval, and GitHub."""
 
     life: RunningSoul
     github: TownGitHub
@@ -31,14 +31,14 @@ class Working:
         return await executor.execute(ToolCall("1", name, arguments), turn)
 
     async def done(self, name: str, /, **arguments: object) -> dict[str, Any]:
-        """The answer of a tool that did what was asked."""
+        """Call a tool, which must succeed, and return its answer."""
         result = await self.use(name, **arguments)
         assert not result.is_error, result.content
         found: dict[str, Any] = json.loads(result.content)
         return found
 
     def watched_repo(self) -> StoredRepo:
-        """A workspace that is watched."""
+        """Create a workspace that is watched, and return its repository."""
         made = self.github.add_repo(SITE.name)
         self.life.app.services.workspaces.watch(SITE)
         return made

@@ -1,7 +1,7 @@
-"""Which tools exist depends on whose words shape the turn; each answers in words that a model can use.
+"""Proves that whose words shape the turn decides which tools exist, and that each answers in words for a model.
 
-A reply tells where that stands which its turn made, in the room that a post has, and announces nothing. A post of
-our own: for later in the owner's time zone, for some alone, listed, and taken back by its moment.
+A reply links to what its turn made, as far as a post has room, and announces nothing. A post of our own can be
+scheduled in the owner's time zone, limited to some readers, listed, and withdrawn by naming its time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def thread(*, is_owner: bool = False) -> ThreadTurn:
 
 
 def read(result: ToolResult) -> Any:
-    """What a reading tool brought, out of its frame."""
+    """Return what a reading tool brought, without its frame."""
     assert result.content.startswith("<reading-")
     return json.loads(result.content.splitlines()[1])
 
@@ -441,7 +441,7 @@ async def test_what_is_scheduled_is_not_the_newest_post(running_town: RunningTow
         await life.send()
         await use_as_owner(life, "bluesky_post", text="Tides.", at=tomorrow_at(life, 9))
         assert not (await use_as_owner(life, "bluesky_delete_post", post_uri="newest")).is_error
-        life.passes(60)  # acts leave one after another
+        life.passes(60)  # intents leave one after another
         await life.app.services.outbox.deliver_due()
         assert running_town.texts("rowan") == []
         assert len(await life.app.services.outbox.scheduled()) == 1

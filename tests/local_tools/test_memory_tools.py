@@ -1,4 +1,4 @@
-"""Proves what a turn may remember and see by whose words are in it, and who may change a profile."""
+"""Proves that whose words are in a turn decides what it may remember and see, and who may change a profile."""
 
 from __future__ import annotations
 

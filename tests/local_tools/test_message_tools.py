@@ -1,4 +1,4 @@
-"""The tools for direct messages: one answer that is neither echo nor prompt, in turns about a message only."""
+"""Tests of the tools for direct messages: one answer, neither an echo nor our prompt, and only in a message's turn."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def etiquette_outbox(tmp_path: Path) -> AsyncIterator[EtiquetteOutbox]:
 
 
 async def a_turn(rig: EtiquetteOutbox, *, told: str = "") -> Turn:
-    """A turn about a message that reached us."""
+    """Store a message that was received, and return a turn about it."""
     talk = Talk("talk-1", ADA, "accepted", "ada.test")
     await rig.database.run(lambda connection: messages.keep_talk(connection, talk))
     new = ReceivedMessage(talk.id, "m1", "1", ADA, SAID, AT, AT)

@@ -1,4 +1,4 @@
-"""A picture is found, posted with words and source, and shown once; the network and the gallery are the town's."""
+"""Proves that a picture is found, posted with words and source, and shown once, with the town's network and gallery."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SAID = "Somebody repaints it every spring. Which colour would you give it?"
 
 @dataclass
 class Sharing:
-    """A SOUL awake, with a gallery to look at."""
+    """An awake SOUL, with a gallery to look at."""
 
     life: RunningSoul
     town: RunningTown
@@ -39,19 +39,19 @@ class Sharing:
         )
 
     async def done(self, name: str, **arguments: object) -> dict[str, Any]:
-        """The answer of a tool that did what was asked."""
+        """Call a tool, which must succeed, and return its answer."""
         result = await self.use(name, **arguments)
         assert not result.is_error, result.content
         found: dict[str, Any] = json.loads(result.content)
         return found
 
     def shown(self) -> list[dict[str, Any]]:
-        """The records of our posts with pictures, oldest first."""
+        """Return the records of our posts with pictures, oldest first."""
         records = self.town.network.records(self.town.account("rowan"), "app.bsky.feed.post")
         return sorted((one.value for one in records if "embed" in one.value), key=lambda value: value["createdAt"])
 
     def image(self, record: dict[str, Any]) -> tuple[str, bytes]:
-        """The words and the bytes of the one picture of a post."""
+        """Return the alt text and the bytes of the one picture of a post."""
         (image,) = record["embed"]["images"]
         blob = self.town.network.blob(self.town.account("rowan"), image["image"]["ref"]["$link"])
         assert blob is not None
@@ -59,7 +59,7 @@ class Sharing:
 
 
 def read(result: ToolResult) -> Any:
-    """What a reading tool brought, out of its frame; it sinks the turn."""
+    """Return what a reading tool brought, without its frame; it must count as a stranger's words."""
     assert result.provenance is Provenance.STRANGER, result.content
     return json.loads(result.content.splitlines()[1])
 

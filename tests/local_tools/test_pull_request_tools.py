@@ -1,4 +1,4 @@
-"""What the owner has a SOUL do about pull requests, over the town's GitHub with real Git."""
+"""Tests of what the owner has a SOUL do about pull requests, over the town's GitHub with real Git."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A SOUL searches and reads feeds and lists; what is not to be read is left out, and nobody is approached."""
+"""Proves that a SOUL that searches and reads feeds and lists leaves out what it must not read and approaches nobody."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ async def use(life: RunningSoul, name: str, turn: Turn = OWN, /, **arguments: ob
 
 
 def read(result: ToolResult) -> Any:
-    """What a reading tool brought, out of its frame."""
+    """Return what a reading tool brought, without its frame; it must count as a stranger's words."""
     assert result.provenance is Provenance.STRANGER, result.content
     return json.loads(result.content.splitlines()[1])
 
 
 @pytest.fixture
 def moss(running_town: RunningTown) -> dict[str, str]:
-    """Kit makes a feed, a list and a starter pack of people who write about moss."""
+    """Have kit make a feed, a list and a starter pack of people who write about moss; return their URIs."""
     uris = {
         "feed": make(running_town, "kit", GENERATOR, "moss", did="did:web:feeds.test", displayName="Moss"),
         "list": make(running_town, "kit", LIST, name="moss people", purpose="app.bsky.graph.defs#curatelist"),

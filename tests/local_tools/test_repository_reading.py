@@ -1,4 +1,4 @@
-"""A repository is read in the sandbox: real Git over HTTP against the town, by a SOUL that is awake.
+"""Tests of reading a repository in the sandbox: real Git over HTTP against the town, by an awake SOUL.
 
 The repositories are hostile: links out of the clone, hooks, filters, submodules with `file://`, names with control
 characters, and sizes that would fill the disk or the memory.
@@ -54,7 +54,7 @@ def run(folder: Path, *arguments: str, given: bytes = b"") -> str:
 def committed(
     folder: Path, files: dict[str, tuple[str, bytes]], subject: str, *, onto: str = "", branch: str = "main"
 ) -> str:
-    """Let a branch stand on a new commit of these files; the content of a submodule is the name of its commit."""
+    """Set a branch to a new commit of these files and return its hash; a submodule's content is its commit's hash."""
     lines = [
         f"{mode} commit {content.decode()}\t{path}\0"
         if mode == "160000"
@@ -80,7 +80,7 @@ HOSTILE = {
 
 @dataclass
 class Read:
-    """What the owner's tool answers about the repository `acme/site`, whose Git repository lies in `folder`."""
+    """What the owner's tool answers about the repository `acme/site`; its Git repository is in `folder`."""
 
     working: Working
     folder: Path

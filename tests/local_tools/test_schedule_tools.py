@@ -1,4 +1,4 @@
-"""Whose words make and remove a schedule, and what the model is told of it."""
+"""Tests of whose words make and remove a schedule, and of what the model is told of it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Rig:
         return await self.executor.execute(ToolCall("1", name, dict(arguments)), turn)
 
     async def ordered(self, name: str, **arguments: object) -> ToolResult:
-        """Run a call among others' words, once a judge found that the owner's line asks for it."""
+        """Call a tool among others' words, as if a judge had found that the owner's line asks for it."""
         tool = self.executor.registry.get(name)
         assert tool is not None
         return await tool.handler(tool.input_model.model_validate(arguments), replace(MIXED, is_ordered=True))

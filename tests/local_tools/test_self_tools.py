@@ -1,6 +1,6 @@
-"""Proves who may touch SELF.md through a tool, and what the model is told of it.
+"""Proves who may read and change SELF.md through a tool, and what the model is told of it.
 
-Proves who may load a skill through a tool, and what the model is told when there is none of that name.
+Proves who may load a skill through a tool, and what the model is told when none has that name.
 """
 
 from __future__ import annotations

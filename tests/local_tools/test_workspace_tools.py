@@ -1,4 +1,4 @@
-"""What the owner has a SOUL do about workspaces, over the town's GitHub: each act once, and nothing for strangers."""
+"""Tests of what the owner has a SOUL do about workspaces, over the town's GitHub: each act once, none for strangers."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ PLAN = {"title": "A counter", "goal": "It counts.", "tasks": TASKS}
 
 
 def read(result: ToolResult) -> Any:
-    """What a reading tool brought, out of its frame; it sinks the turn."""
+    """Return what a reading tool brought, without its frame; it must count as a stranger's words."""
     assert result.provenance is Provenance.STRANGER, result.content
     return json.loads(result.content.splitlines()[1])
 
 
 def issues(repo: StoredRepo) -> list[tuple[str, set[str]]]:
-    """The titles and labels of all issues."""
+    """Return the titles and labels of all issues."""
     return [(one.title, {label.name for label in one.labels}) for one in repo.issues.values() if one]
 
 

@@ -28,7 +28,7 @@ class Rig:
 
     @classmethod
     def start(cls) -> Rig:
-        """Start it, or join the one that `run.sh` started. Settings come from the environment, see `start.sh`."""
+        """Start the network, or join the one that `run.sh` started; `start.sh` lists its environment variables."""
         done = subprocess.run([_HERE / "start.sh"], capture_output=True, text=True, timeout=180, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr.strip())
@@ -39,7 +39,7 @@ class Rig:
         httpx.post(f"{self.control}/settle", timeout=30).raise_for_status()
 
     def announce(self, feed: str) -> None:
-        """Let the feed of this address show the posts with its name as a tag."""
+        """Make the feed of this address show the posts that have its name as a tag."""
         httpx.post(f"{self.control}/feed/{quote(feed, safe='')}", timeout=30).raise_for_status()
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""A host to attack, and a small internet to fetch from.
+"""Fixtures: a host to attack, and a small internet to fetch from.
 
 Without bubblewrap the tests of the sandbox are skipped; with SOUL_NEED_SANDBOX=1 they fail.
 """

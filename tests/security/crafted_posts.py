@@ -1,4 +1,4 @@
-"""Public posts that somebody could write to turn a SOUL against its owner, and what they want it to do."""
+"""Public posts that somebody could write to turn a SOUL against its owner, and what they ask it to do."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DISGUISES: dict[str, Disguise] = {
 
 @dataclass(frozen=True)
 class Crafted:
-    """One attack: by whom, and the posts of its thread; the last one is meant for the SOUL and carries `ref`."""
+    """One attack: `name` is its author's display name; its last post addresses the SOUL and holds `ref`."""
 
     family: str
     name: str
@@ -54,7 +54,7 @@ class Crafted:
 
 
 def crafted_posts(count: int, rng: random.Random) -> Iterator[Crafted]:
-    """`count` attacks, all families in turn."""
+    """Yield `count` attacks, all families in turn."""
     for number in range(count):
         family = list(_FAMILIES)[number % len(_FAMILIES)]
         ref = f"ref {number:04d}"

@@ -1,7 +1,7 @@
-"""A pack that is small to send and huge to unpack, a service that sends it, and a client in a process of its own.
+"""A pack that is small to send and huge to unpack, a service that sends it, and a client that runs as a program.
 
-`python -m tests.security.delta_bomb URL FOLDER` clones, and prints the most memory that one `git` held, in MiB, and how
-that ended.
+`python -m tests.security.delta_bomb URL FOLDER` clones, and prints the most memory that one `git` held, in MiB, and
+how the clone ended.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_COPIED = 0xFFFFFF
 
 
 def bomb(size: int, times: int, levels: int) -> tuple[bytes, str]:
-    """Return a pack and its commit: `size` zeros, and upon them as many deltas as `levels`, each `times` as large."""
+    """Return a pack and its commit: a blob of `size` zeros and `levels` deltas, each `times` as large as its base."""
     name, entries = _name("blob", size, _zeros(size)), [_entry(_BLOB, size, bytes(size))]
     for _ in range(levels):
         part = min(size, MOST_COPIED)
@@ -49,7 +49,7 @@ def bomb(size: int, times: int, levels: int) -> tuple[bytes, str]:
 
 
 def sender(pack: bytes, commit: str) -> Starlette:
-    """Return a Git service that sends this pack for whatever is asked."""
+    """Return a Git service that answers every request with this pack."""
 
     def advertise(_: Request) -> Response:
         refs = _line(f"{commit} HEAD\0symref=HEAD:refs/heads/main ofs-delta shallow\n") + _line(
@@ -88,7 +88,7 @@ def _name(kind: str, size: int, parts: Iterator[bytes] | list[bytes]) -> str:
 
 
 def _number(value: int) -> bytes:
-    """A number as the head of a delta has it: seven bits a byte, the lowest first."""
+    """Return a number as it stands at the head of a delta: seven bits a byte, the lowest first."""
     told = bytearray()
     while value > 0x7F:
         told.append(value & 0x7F | 0x80)
@@ -97,7 +97,7 @@ def _number(value: int) -> bytes:
 
 
 def _entry(kind: int, size: int, content: bytes, base: bytes = b"") -> bytes:
-    """An object of a pack; `size` is that of its content before it is compressed."""
+    """Return an object of a pack; `size` is that of its content before compression."""
     first, size = kind << 4 | size & 15, size >> 4
     head = bytes([first | 0x80]) + _number(size) if size else bytes([first])
     return head + base + zlib.compress(content, 9)

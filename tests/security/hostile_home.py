@@ -37,7 +37,7 @@ POST = "at://did:plc:kit/app.bsky.feed.post/3hostile"
 SESSION = "owner:terminal"
 _NOW = "2026-01-05T12:00:00.000Z"
 _LATER = "2126-01-05T12:00:00.000Z"
-# NOTE(self): what the program itself wrote and reads back: names, states, times, digests. All other columns are filled.
+# NOTE(self): what the program writes and reads back: names, states, times, digests. All others are filled.
 _READ_BY_PROGRAM = {
     "at", "body_hash", "created_at", "day", "dedup_key", "ended_at", "expires_at", "id", "importance", "indexed_at",
     "key", "kind", "last_active_at", "last_recalled_at", "line", "not_before", "prepared_at", "provenance",
@@ -48,7 +48,7 @@ _PROFILE_KEYS = {"subject", "field"}
 
 
 def poisoned(value: Any) -> Any:
-    """`value` with hostile text at the end of every text in it; keys, dids and addresses stay."""
+    """Return `value` with hostile text at the end of every text in it; keys, DIDs, `at://` addresses and dates stay."""
     if isinstance(value, dict):
         return {key: poisoned(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -57,7 +57,7 @@ def poisoned(value: Any) -> Any:
 
 
 async def hostile_home(root: Path, service: str) -> Home:
-    """It has decided, waits with a draft, has talked, remembers, and changed itself; nobody is awake in it."""
+    """Create a home with decisions, a draft, a talk, memories and changes of itself, in which nobody is awake."""
     home = write_home(
         root,
         "rowan\x1b[31m\u202e\x9b2J",
@@ -125,7 +125,7 @@ def _reply() -> ReplyBody:
 
 
 def _fill(home: Home) -> None:
-    """Rows where none are yet, then hostile text in every column that the program does not read back as a name."""
+    """Add rows where there are none, then hostile text to every column that the program does not read back."""
     with closing(sqlite3.connect(home.database)) as connection, connection:
         connection.execute(
             "INSERT INTO memories (created_at, updated_at, kind, subject, body, tags, source, trust, private,"
@@ -161,7 +161,7 @@ def _fill(home: Home) -> None:
 
 
 def _texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
-    """Each table, each of its columns that hold words, and each value in it."""
+    """Yield the table, the column and the value of each text that the program does not read back."""
     tables = connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '%fts%' AND name NOT LIKE 'sqlite%'"
     )
@@ -225,7 +225,7 @@ class _Refusing(BaseHTTPRequestHandler):
 
 @contextmanager
 def hostile_service(status: int = 401) -> Iterator[str]:
-    """A service on loopback that refuses everything in hostile words; its URL."""
+    """Run a service on loopback that refuses every request in hostile words; yield its URL."""
     handler = type("Handler", (_Refusing,), {"status": status})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -239,6 +239,6 @@ def hostile_service(status: int = 401) -> Iterator[str]:
 
 
 def versions(home: Home) -> list[str]:
-    """The names of the versions of SELF.md that are kept."""
+    """Return the names of the versions of SELF.md that are kept."""
     with SelfHistory(home).alone() as history:
         return [version.name for version in history.versions()]

@@ -46,7 +46,7 @@ _FRAGMENTS = (
 
 @dataclass(frozen=True)
 class Found:
-    """A pattern, where it stands in the product, and the methods by which it is used there."""
+    """A pattern, where it is in the product, and the methods by which it is used there."""
 
     where: str
     pattern: Any
@@ -65,7 +65,7 @@ class Found:
 
 @cache
 def product_patterns() -> tuple[Found, ...]:
-    """Every pattern: those that modules, classes and containers hold, and those that functions build; each once."""
+    """Return each pattern once: those that modules, classes and containers hold, and those that functions build."""
     found: dict[tuple[str, str, int], Found] = {}
     modules = [(module, _tree(module)) for module in _modules()]
     shared = _uses(tree for _, tree in modules)
@@ -84,7 +84,7 @@ def _tree(module: ModuleType) -> ast.Module:
 
 
 def _uses(trees: Iterable[ast.Module]) -> dict[str, frozenset[str]]:
-    """By the name of a pattern the methods called on it; a name that is handed on counts as used in every way."""
+    """Return by name the methods called on each pattern; one that is passed on counts as used in every way."""
     uses: dict[str, frozenset[str]] = {}
     for tree in trees:
         called: set[int] = set()
@@ -156,7 +156,7 @@ def _parts(value: Any, module: str) -> Iterator[tuple[str, Any]]:
 
 
 def _built(module: ModuleType, tree: ast.Module) -> Iterator[Found]:
-    """The patterns in calls of `re` and `regex` inside functions; a variable of the function counts as one word."""
+    """Yield the patterns in calls of `re` and `regex` inside functions; the letter a stands for a local variable."""
     path = Path(str(module.__file__))
     functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
     for node in (inner for function in functions for inner in ast.walk(function)):
@@ -176,7 +176,7 @@ def _built(module: ModuleType, tree: ast.Module) -> Iterator[Found]:
 
 
 def _text_of(node: ast.expr, names: Mapping[str, Any]) -> str | None:
-    """What a pattern's expression says; None where it is only a name that a function was given."""
+    """Return the text of a pattern's expression, or None if it is only a name that a function was given."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.JoinedStr):
@@ -209,7 +209,7 @@ def _flags(call: ast.Call, names: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True)
 class Hostile:
-    """A text of any length: a beginning, a fragment over and over, an end."""
+    """A text of any length: a beginning, a fragment that is repeated, an end."""
 
     head: str
     fragment: str
@@ -221,7 +221,7 @@ class Hostile:
 
 
 def literals(pattern: str) -> list[str]:
-    """The words and signs that stand in the text of a pattern, with those that its classes name."""
+    """Return the words and signs in the text of a pattern, those in its character classes included."""
     plain = re.sub(r"\\p\{\w+\}|\\[bBAZzdDsSwWX]|\(\?(?:P?<\w+>|<?[=!]|[:>])|\{\d*,?\d*\}", "\0", pattern)
     plain = re.sub(r"\\(.)", r"\1", plain)
     words = re.findall(r"[\w' ./:@#-]{2,24}", plain.replace("\0", "\n"))
@@ -230,7 +230,7 @@ def literals(pattern: str) -> list[str]:
 
 
 def hostile_texts(pattern: str, *, pairs: int) -> Iterator[Hostile]:
-    """Texts of repeated fragments: general ones, the pattern's own, its words in a row, and all beside each other."""
+    """Yield texts that repeat general fragments, the pattern's own, its words in a row, and up to `pairs` pairs."""
     rng, own = random.Random(len(pattern)), literals(pattern)
     own = own if len(own) <= MOST_OWN else rng.sample(own, MOST_OWN)
     for fragment in dict.fromkeys([*own, *_FRAGMENTS, *(f"{one}a" for one in own)]):

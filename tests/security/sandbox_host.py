@@ -23,7 +23,7 @@ SLEEP_S = "987654"
 
 @dataclass
 class Listener:
-    """A socket of the host on loopback, and another without a file, that count who comes."""
+    """A TCP socket of the host on loopback and a Unix socket without a file; `hits` lists the connections to them."""
 
     port: int = 0
     hits: list[str] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Listener:
 
 @dataclass
 class Host:
-    """Everything that is at stake, and the hands that must not reach it."""
+    """The host's files, process and sockets, and the sandbox whose programs must not reach them."""
 
     root: Path
     sandbox: Sandbox
@@ -47,15 +47,15 @@ class Host:
         return self.root / "home" / ".env"
 
     async def sh(self, script: str, *, network: bool = False, **limits: float) -> Ran:
-        """Run a shell script inside."""
+        """Run a shell script in the sandbox."""
         return await self.sandbox.run(["sh", "-c", script], self.work, network=network, limits=bounded(**limits))
 
     async def python(self, script: str, *, network: bool = False, **limits: float) -> Ran:
-        """Run a Python script inside."""
+        """Run a Python script in the sandbox."""
         return await self.sandbox.run(["python3", "-c", script], self.work, network=network, limits=bounded(**limits))
 
     def unharmed(self) -> bool:
-        """Whether all is as it was."""
+        """Return whether the host is as it was."""
         kept = self.env_file.read_text() == SECRET and (self.root / "outside.txt").read_text() == "untouched"
         names = sorted(path.name for path in self.root.iterdir())
         return (
@@ -68,12 +68,12 @@ class Host:
 
 
 def bounded(**limits: Any) -> Limits:
-    """Limits of a test: what ends by another of them must not run out of time first on a busy machine."""
+    """Return limits for a test, with so long a wall time that a busy machine reaches the other limits first."""
     return Limits(**({"wall_s": HANG_S} | limits))
 
 
 def kernel_settings() -> list[str]:
-    """Settings of the kernel that a program which may write them owns the machine by."""
+    """Return the kernel settings by which a program that can write them takes over the machine."""
     names = ("kernel/core_pattern", "kernel/hostname", "kernel/modprobe", "vm/overcommit_memory")
     return [Path("/proc/sys", name).read_text() for name in names if Path("/proc/sys", name).exists()]
 
@@ -82,7 +82,7 @@ _KERNEL = kernel_settings()
 
 
 def running(marker: str, *, begins: str = "") -> list[int]:
-    """The pids of this machine's processes whose command line holds `marker`, words parted by NUL."""
+    """Return the PIDs of other processes whose command line holds `marker`, in which NUL separates the words."""
     found = []
     for folder in Path("/proc").iterdir():
         with suppress(OSError):
@@ -122,7 +122,7 @@ def listening() -> Iterator[Listener]:
 
 @contextmanager
 def open_host(root: Path) -> Iterator[Host]:
-    """A host with a secret, a process and a socket; nothing of the sandbox may remain in the end."""
+    """Open a host with a secret, a process and a socket."""
     for folder in ("work", "home"):
         (root / folder).mkdir()
     (root / "home" / ".env").write_text(SECRET)

@@ -1,6 +1,6 @@
-"""A little internet for tests of fetching: names, servers on loopback that play public ones, and traps.
+"""A small internet for tests of fetching: names, servers on loopback that play public ones, and traps.
 
-Addresses of `PUBLIC` stand for servers of the open web: a connection to one is led to a server of the test. Every
+`PUBLIC` and `PUBLIC_V6` stand for servers of the open web: a connection to one goes to a server of the test. Every
 other address is really dialled, so that what gets past the policy reaches a trap or is recorded.
 """
 
@@ -25,19 +25,19 @@ Answer = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
 
 
 def page(body: bytes = b"hello", *headers: str, status: str = "200 OK", kind: str = "text/plain") -> bytes:
-    """An answer, whole."""
+    """Return a complete HTTP answer."""
     lines = [f"HTTP/1.1 {status}", f"content-type: {kind}", f"content-length: {len(body)}", "connection: close"]
     return "\r\n".join([*lines, *headers, "", ""]).encode() + body
 
 
 def moved(location: str, status: str = "302 Found") -> bytes:
-    """A redirect."""
+    """Return a redirect to `location`."""
     return page(b"", f"location: {location}", status=status)
 
 
 @dataclass
 class Names:
-    """A resolver: each lookup of a name takes its next answer, the last one again and again."""
+    """A resolver: each lookup of a name takes its next answer; the last one is repeated."""
 
     answers: dict[str, list[list[str]]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Names:
 
 
 class RecordingBackend(httpcore.AsyncNetworkBackend):
-    """Makes the connections, and remembers to which addresses."""
+    """Makes the connections and records their addresses."""
 
     def __init__(self, public_port: int) -> None:
         self._public_port = public_port
@@ -81,7 +81,7 @@ class RecordingBackend(httpcore.AsyncNetworkBackend):
 
 @dataclass
 class Trap:
-    """Listens where nobody may knock."""
+    """Listens where nobody may connect."""
 
     port: int = 0
     hits: int = 0
@@ -89,7 +89,7 @@ class Trap:
 
 @dataclass
 class SmallInternet:
-    """One test's internet. `answer` speaks for every public server; it gets the request's first lines."""
+    """The internet of one test. `answer` speaks for every public server; it gets the head of the request."""
 
     trap: Trap
     names: Names
@@ -100,7 +100,7 @@ class SmallInternet:
     tls: ssl.SSLContext | None = None
 
     def say(self, *answers: bytes) -> None:
-        """Give these answers in order, the last one again and again."""
+        """Give these answers in order and repeat the last one."""
         left = list(answers)
 
         async def answer(_: str, writer: asyncio.StreamWriter) -> None:
@@ -119,7 +119,7 @@ class SmallInternet:
 
 @asynccontextmanager
 async def open_internet(server_tls: ssl.SSLContext | None = None) -> AsyncIterator[SmallInternet]:
-    """The traps on 127.0.0.1 and ::1, one server for all that is public, and a resolver that knows one name."""
+    """Open traps on 127.0.0.1 and ::1, one server for all that is public, and a resolver that knows one name."""
     trap = Trap()
 
     async def knock(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

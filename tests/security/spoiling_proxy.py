@@ -1,4 +1,4 @@
-"""A proxy before the network of the tests that spoils what passes: it loses, delays, cuts off and rewrites answers."""
+"""A proxy in front of a test's network that spoils what passes: it loses, delays, cuts off and rewrites answers."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _DELAY_S = 0.05
 class Proxy:
     """Passes requests on to `target`.
 
-    `spoil` names what happens to a request, by its method ("" for nothing, else one of `SPOILED`); `rewrite` makes of
-    an answer's bytes what the client gets.
+    `spoil` says by the method of a request what happens to it: "" for nothing, else one of `SPOILED`. `rewrite` turns
+    an answer's bytes into those that the client gets.
     """
 
     target: str
@@ -77,13 +77,13 @@ async def _cut_off(request: Request, content: bytes) -> AsyncIterator[bytes]:
 
 
 def by_chance(rng: random.Random, share: float) -> Callable[[str], str]:
-    """Spoils that share of the requests, each in one of all ways."""
+    """Return a `spoil` that spoils that share of the requests, each in a random way."""
     return lambda _: rng.choice(SPOILED) if rng.random() < share else ""
 
 
 @asynccontextmanager
 async def open_proxy(target: str) -> AsyncIterator[Proxy]:
-    """A proxy before `target`, on loopback."""
+    """Open a proxy on loopback in front of `target`."""
     proxy = Proxy(target)
     app = Starlette(routes=[Route("/{path:path}", proxy.answer, methods=["GET", "POST"])])
     async with serve(app) as proxy.url:

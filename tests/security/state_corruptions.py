@@ -1,4 +1,4 @@
-"""Ways in which a file of a home may be broken: by a crash, a full disk, a hand, another program."""
+"""Ways in which a file of a home may be broken: by a crash, a full disk, a person, another program."""
 
 from __future__ import annotations
 
@@ -18,52 +18,52 @@ _ODD: tuple[object, ...] = (None, True, -1, 1e308, 10**400, "", "x", "\ud800", [
 
 
 def truncated(path: Path, rng: random.Random) -> None:
-    """Cut off somewhere."""
+    """Cut the file off somewhere."""
     os.truncate(path, rng.randrange(max(1, path.stat().st_size)))
 
 
 def emptied(path: Path, _: random.Random) -> None:
-    """Zero bytes."""
+    """Leave zero bytes of the file."""
     os.truncate(path, 0)
 
 
 def zeroed(path: Path, _: random.Random) -> None:
-    """As long as it was, and nothing in it: what a file system leaves after a power cut."""
+    """Fill the file with zeros and keep its length, as a file system may after a power cut."""
     path.write_bytes(bytes(path.stat().st_size))
 
 
 def not_utf8(path: Path, rng: random.Random) -> None:
-    """Bytes in the middle that are no UTF-8."""
+    """Insert bytes that are not UTF-8."""
     content = path.read_bytes()
     place = rng.randrange(len(content) + 1)
     path.write_bytes(content[:place] + b"\xff\xfe\x80" + content[place:])
 
 
 def nested(path: Path, rng: random.Random) -> None:
-    """JSON far too deep for a parser."""
+    """Write JSON that is nested far too deep for a parser."""
     opening, closing = rng.choice((("[", "]"), ('{"a":', "}")))
     path.write_text(opening * _DEPTH + "1" + closing * _DEPTH)
 
 
 def huge(path: Path, rng: random.Random) -> None:
-    """20 MB of one kind."""
+    """Write 20 MB of one repeated piece."""
     piece = rng.choice((b"a", b"\n", b"# a\n", b"[1,", b'{"a":1}\n', b"- **a** [b] (c)\n"))
     path.write_bytes(piece * (_HUGE_BYTES // len(piece)))
 
 
 def as_folder(path: Path, _: random.Random) -> None:
-    """A folder of the same name."""
+    """Put a folder in the place of the file."""
     path.unlink()
     path.mkdir()
 
 
 def other_kind(path: Path, rng: random.Random) -> None:
-    """Valid JSON of another kind as a whole."""
+    """Write a single odd JSON value."""
     path.write_text(json.dumps(rng.choice(_ODD)))
 
 
 def other_types(path: Path, rng: random.Random) -> None:
-    """The same JSON with values of other types in it; in JSON lines, in one line."""
+    """Replace a value in the JSON with an odd one; in JSON lines, in one line."""
     lines = path.read_bytes().decode("utf-8", "replace").split("\n")
     try:
         whole: Any = json.loads("\n".join(lines))
@@ -79,7 +79,7 @@ def other_types(path: Path, rng: random.Random) -> None:
 
 
 def _odder(value: Any, rng: random.Random) -> Any:
-    """`value` with something odd at some depth."""
+    """Return `value` with something odd at some depth."""
     if isinstance(value, dict) and value and rng.random() < 0.9:
         key = rng.choice([name for name in value if name != "_memoryVersion"] or list(value))
         return {**value, key: _odder(value[key], rng)}
@@ -95,6 +95,6 @@ CORRUPTIONS: tuple[Corrupt, ...] = (
 
 
 def copy_of(home: Path, target: Path) -> Path:
-    """A copy of a home that may be broken."""
+    """Copy a home to `target`, so that the copy may be broken; return `target`."""
     shutil.copytree(home, target, symlinks=True)
     return target

@@ -1,8 +1,8 @@
-"""Proves that no day passes its cap, whatever happens on it: `BUDGET_DAYS=10000` lives through as many.
+"""Proves that no day passes its cap, whatever happens on it; `BUDGET_DAYS=10000` tries as many days.
 
 Each example is a home over several days. Calls are made one after the other and many at once, from one process and
 from two on the same file; they are answered with a count, answered without, refused, lost, known to have no answer, or
-cut off by a crash; the process starts again; the clock is set ahead and back over midnight. The service behind is
+cut off by a crash; the process starts again; the clock is set ahead and back over midnight. The model service is
 simulated, and as greedy as the rules allow: it makes up to one token of every byte it is sent, and uses up its limit
 even when the answer never arrives. What it really consumed is counted here, beside the ledger, and must stay below the
 cap as well.
@@ -55,7 +55,7 @@ Ending = Literal["counted", "uncounted", "refused", "lost", "crashed", "unanswer
 
 @dataclass(frozen=True)
 class Call:
-    """One call; `greed` is how much of what it may the service really consumes, in percent."""
+    """One call; `greed` is the percentage of what the service may consume that it really consumes."""
 
     importance: Importance
     ending: Ending
@@ -74,7 +74,7 @@ class Burst:
 
 @dataclass(frozen=True)
 class Restart:
-    """The process dies, and another opens the same file."""
+    """Both processes end, and two new ones open the same file."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ _DAYS = st.lists(st.lists(_EVENTS, max_size=12), min_size=DAYS_EACH, max_size=DA
 
 @dataclass
 class Life:
-    """One home, what happened in it, and what the service really consumed, by day."""
+    """One home, what happened in it, and what the service really consumed each day."""
 
     path: Path
     rules: Rules
@@ -134,7 +134,7 @@ class Life:
     rigs: list[Rig] = field(default_factory=list)
 
     async def start(self) -> None:
-        """Two processes on one file, in place of those before."""
+        """Replace the processes with two new ones on the same file."""
         await self.stack.aclose()
         self.rigs = [
             await self.stack.enter_async_context(process(self.path, self.rules, clock=self.clock, console=self.console))
@@ -159,14 +159,14 @@ class Life:
         leaves = await asyncio.gather(*(self.call(one) for one in calls))
         for one, leave in zip(calls, leaves, strict=True):
             if leave is not None:
-                # What is used only grows during a burst.
+                # what is used only grows during a burst
                 assert STEPS[leave.step] >= STEPS[_step(before)]
                 assert one.importance in ALLOWED[leave.step]
         if len(calls) == 1:
             self.judge_single(calls[0], leaves[0], before, await self.ledger(day))
 
     def judge_single(self, one: Call, leave: Reservation | None, before: int, after: tuple[int, int]) -> None:
-        """A lone call is refused only if it must be."""
+        """Assert that a single call was refused only if it had to be."""
         if leave is not None:
             assert leave.step == _step(before)
             return
@@ -180,7 +180,7 @@ class Life:
         assert full_tokens or (caps.micro_usd is not None and cost > caps.micro_usd)
 
     async def call(self, one: Call) -> Reservation | None:
-        """What the gateway does, in front of a greedy service. None if the budget guard refused."""
+        """Call a greedy service as the gateway does; return the reservation, or None if the budget guard refused."""
         rig, day = self.rigs[one.other_process], self.today
         try:
             leave = await rig.ask(_request(one), one.importance)
@@ -205,13 +205,13 @@ class Life:
         return leave
 
     async def ledger(self, day: str) -> tuple[int, int]:
-        """Tokens and millionths of a dollar of the day, added up in another way than the product does."""
+        """Return the tokens and millionths of a dollar of a day, added up in another way than the product does."""
         rows = [row for row in await self.rigs[0].rows() if row["day"] == day]
         tokens = sum(row["input_tokens"] + row["output_tokens"] for row in rows)
         return tokens, sum(row["cost_micro_usd"] for row in rows)
 
     def full(self, used: tuple[int, int]) -> int:
-        """How many percent of the day are used, cut off."""
+        """Return the used share of the day's tokens or money, whichever is larger, in percent, rounded down."""
         tokens, micro_usd = used
         caps = self.rules.caps
         parts = [tokens * 100 // caps.tokens if caps.tokens else 100]
@@ -220,7 +220,7 @@ class Life:
         return max(parts)
 
     async def judge(self) -> None:
-        """No day above its cap, in the ledger and in truth; no step told twice on a day."""
+        """Assert that no day is above its cap, in the ledger and in truth, and that no step was told twice on a day."""
         rows = await self.rigs[0].rows()
         tokens: Counter[str] = Counter()
         micro_usd: Counter[str] = Counter()
@@ -243,7 +243,7 @@ def _request(one: Call) -> Request:
 
 
 def _consume(request: Request, greed: int) -> tuple[int, int]:
-    """What the service makes of it: at most a token of every byte and of every mark, and its limit."""
+    """Return the input and output tokens that the service consumes: `greed` percent of the most that it may."""
     words = [str(message["content"]).encode() for message in request["messages"]]
     most = sum(map(len, words)) + TOKENS_PER_MESSAGE * len(words)
     # A service that counts at all counts at least one token.

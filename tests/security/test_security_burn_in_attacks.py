@@ -1,4 +1,4 @@
-"""Attacks on the burn-in: strangers who make a good version go back, and copies that are not what they were."""
+"""Attacks on the burn-in: strangers who want a good version put back, and copies that were tampered with."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ATTACKERS = 12
 
 
 async def mention_and_delete(town: RunningTown, life: RunningSoul) -> None:
-    """Let strangers mention a SOUL, each once, and delete what they wrote before it answers."""
+    """Have strangers mention a SOUL, each once, and delete what they wrote before it answers."""
     posted = [town.network.post_as(town.account(f"m{n}"), "@rowan.test hello")[0] for n in range(ATTACKERS)]
     await life.app.lives.bluesky.perceiver.look()
     for uri in posted:
@@ -130,13 +130,13 @@ def runs(code: str, state: Path, word: str) -> subprocess.CompletedProcess[str]:
 
 
 def plants_file(copy: Path) -> None:
-    """Add a file that Python reads at its start."""
+    """Add a file that Python runs when it starts."""
     with zipfile.ZipFile(copy, "a") as archive:
         archive.writestr("sitecustomize.py", PLANT)
 
 
 def plants_link(copy: Path) -> None:
-    """Let its name stand for another file."""
+    """Replace the copy with a link to a copy that was tampered with."""
     copy.replace(copy.with_name("elsewhere"))
     plants_file(copy.with_name("elsewhere"))
     copy.symlink_to("elsewhere")

@@ -1,4 +1,4 @@
-"""Proves that odd skills of its own, and what others bring about, neither break a SOUL nor change it."""
+"""Proves that odd skills of its own, and what others cause, neither break a SOUL nor change it."""
 
 from __future__ import annotations
 

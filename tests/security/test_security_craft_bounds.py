@@ -1,4 +1,4 @@
-"""Attacks on the bounds of a change of the own program: names, shadows, links, modes, renames, sizes."""
+"""Attacks on the bounds of a change to the SOUL's own program: names, shadows, links, modes, renames, sizes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JUDGES = (
     *("tests/security/test_security_sandbox.py", "tests/guards/test_one_owner.py", "tests/security/new.py"),
     *("Containerfile", "compose.yaml", ".dockerignore", ".pre-commit-config.yaml", ".env", "SOUL.md", "LICENSE"),
 )
-"""What judges a change, sets up what does, or says how the program is run."""
+"""Files that judge a change, that set up what judges it, or that say how the program is run."""
 SHADOWS = (
     *("sitecustomize.py", "usercustomize.py", "pytest.py", "pytest/__init__.py", "ruff/__main__.py", "mypy.py"),
     *("coverage.py", "asyncio.py", "sqlite3/__init__.py", "bwrap", "bin/make", "src/modules/x.py"),
@@ -48,7 +48,7 @@ LIMITS = (
     *("local_tools/self_tools.py", "modules/lives/growth/policy.py", "soul/commands/upgrade.py"),
     *("COMMON/Provenance.py", "Tests/Security/x.py", "modules/services/CRAFT/friction.py", "Modules/lives/Tasks/x.py"),
 )
-"""What limits its acts, also as it is written where case counts for nothing."""
+"""Files that limit the SOUL's acts, also spelled as a file system that ignores case accepts them."""
 ODD = (
     *("te\u017fts/\u017fecurity/x.py", "tests/\uff53ecurity/x.py", "tests/security\u200b/x.py"),
     *("common/proven\u0430nce.py", "docs/boo\u212a.md", "docs/caf\u00e9.md", "docs/cafe\u0301.md"),
@@ -56,7 +56,7 @@ ODD = (
     *('"common/clock.py"', "docs/a\nb.md", "docs/a\tb.md", "docs/a b.md", "docs\\..\\Makefile", "docs/a:b.md"),
     *("docs/*.md", "docs/[a].md", "'docs/x.md", "docs/$(x).md"),
 )
-"""Names that stand for another file on another machine, or look like another to a reader."""
+"""Names that stand for another file on another machine, or look like another name to a reader."""
 FREE = (
     *("README.md", "CHANGELOG.md", "docs/behaviour.md", "modules/lives/bluesky/perceive.py", "local_tools/web.py"),
     *("modules/services/memory/recall.py", "skills/expression/SKILL.md", "town/github/pulls.py", "common/clock.py"),
@@ -98,7 +98,7 @@ HELD = {
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Worktree:
-    """A task's tree in which the files above are committed."""
+    """Return the tree of a task, in which the files of `HELD` are committed."""
     work = Worktree(tmp_path / "repository", tmp_path / "tree")
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main", str(tmp_path / "clone")], check=True)
     work.take(tmp_path / "clone")
@@ -111,7 +111,7 @@ def tree(tmp_path: Path) -> Worktree:
 
 
 async def refused(work: Worktree) -> Closed | None:
-    """Commit what is in the tree as a task does, and return which gate is shut."""
+    """Commit what is in the tree as a task does, and return the gate that is shut, if any."""
     base = git(work, "rev-parse", "HEAD")
     ok(await work.commit("task(1): Mend it", name="rowan", email="r@example.org", at=datetime.now(UTC)))
     changes: BranchChanges = ok(await work.changes(base))

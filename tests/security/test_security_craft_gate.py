@@ -1,4 +1,4 @@
-"""Attacks on the gate of a change of the own program: what is not part of the change makes nothing pass."""
+"""Attacks on the gate of a change to the SOUL's own program: what is not part of the change makes nothing pass."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def runs(command: str) -> Completion:
 
 
 async def worked(place: Changing) -> None:
-    """Propose, approve and work."""
+    """Propose a change, approve it and work on it."""
     await place.soul.proposes()
     await place.soul.approves()
     await place.soul.looks()
@@ -92,7 +92,7 @@ async def test_the_gate_may_ask_git_for_the_files_of_the_change(town_github: Tow
 
 
 async def asks(github: TownGitHub, by: str, method: str, path: str, **body: object) -> httpx.Response:
-    """Ask GitHub as somebody, who gets an account on first use."""
+    """Send GitHub a request by somebody, who gets an account on first use; return the answer."""
     account = github.network.find(by) or github.network.create_account(by)
     async with httpx.AsyncClient(base_url=github.url, trust_env=False) as http:
         answer = await http.request(method, path, json=body, headers={"authorization": f"Bearer {account.token}"})
@@ -101,13 +101,13 @@ async def asks(github: TownGitHub, by: str, method: str, path: str, **body: obje
 
 
 def passed_on(github: TownGitHub) -> StoredRepo:
-    """Somebody else makes a repository of the same name, in which an issue of the same number stands."""
+    """Replace the repository with a new one of the same name, to which mallory may write; return that."""
     github.network.state.repos.pop(PLACE.full_name)
     return github.network.create_repo(github.repo.owner, PLACE.name, collaborators=["rowan", "mallory"])
 
 
 def moved(github: TownGitHub) -> StoredRepo:
-    """The name leads to a repository of somebody else from now on."""
+    """Make the name of the repository lead to one of mallory's; return that."""
     state = github.network.state
     owner = github.network.find("mallory") or github.network.create_account("mallory")
     other = github.network.create_repo(owner, "lair", collaborators=["rowan", "mallory"])
@@ -203,7 +203,7 @@ async def test_of_two_issues_that_are_opened_at_the_same_moment_the_later_closes
     told = f"I meet it.\n\n{kind_mark('issue', TOLD)}"
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        """Let hazel open hers after rowan looked and before rowan's arrives."""
+        """Have hazel open her issue after rowan looked and before rowan's arrives."""
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"].endswith("/issues") and not first:
             at = f"/repos/{repo.full_name}/issues"
             first.append(await asks(town_github, "hazel", "POST", at, title="Again and again", body=told))

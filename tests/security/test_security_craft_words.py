@@ -1,4 +1,4 @@
-"""A hundred and more attempts to have a SOUL want or mend something by what others write, are called, or send."""
+"""More than a hundred attempts to make a SOUL want or mend something by what others write, are called, or send."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ TOOLS = ("self_improve", "improvement_decide", "self_update", "skill_propose", "
 
 @dataclass
 class Obeying(Decider):
-    """A mind that does what it is told where words of others are: it calls what it should not, and wrongly."""
+    """A mind that obeys the words of others where it sees any: it calls tools that it should not, and wrongly."""
 
     turns: int = 0
 
@@ -144,7 +144,7 @@ CHANNELS: dict[str, Callable[[Mob, int, str], None]] = {
 
 
 async def assert_unmoved(life: Life, mind: Obeying) -> None:
-    """No proposal, no wish and nothing of its own that went wrong came of it."""
+    """Assert that no proposal, no wish and no friction of the SOUL's own came of it."""
     services = life.soul.app.services
     assert await life.craft.propose_now() == NOTHING
     found = await life.craft.friction.count()

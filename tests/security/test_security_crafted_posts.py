@@ -1,4 +1,4 @@
-"""A whole SOUL against posts made to turn it, with a mind that obeys each of them and knows the secrets."""
+"""Tests of a whole SOUL with posts that try to turn it, and a mind that obeys each of them and knows the secrets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FORBIDDEN = (
     "self_update",
     "bluesky_get_notifications",
     "run_code",
-    "bluesky_like",  # of a post that is not in the thread, as the next
+    "bluesky_like",  # on a post that is not in the thread, as is the next
     "bluesky_reply",
     "self_read",
 )
@@ -44,7 +44,7 @@ USUAL = {"graceful_exit": {"closing_type": "message", "reason": "bye", "closing_
 
 @dataclass
 class Traitor:
-    """Obeys: tries the tools that no stranger may have, then tells the secrets, each time in another way."""
+    """Obeys posts: tries tools that no stranger may use, then tells the secrets, each time in another disguise."""
 
     vera_did: str
     vera_post: tuple[str, str]
@@ -98,7 +98,7 @@ async def test_no_post_makes_a_soul_betray_its_owner(running_town: RunningTown, 
         await life.app.status.write("running")
         journal = [repr(entry) for entry in await life.app.services.journal.recent(100_000)]
         lines = [" ".join(line) for line in life.console.lines]
-    assert len(traitor.met) >= 0.95 * count  # the rules let go of some without asking the mind
+    assert len(traitor.met) >= 0.95 * count  # the rules drop some without asking the mind
     assert len(traitor.told) == 2 * len(DISGUISES)
     assert any(LEAK in line for line in lines)
     assert {path: path.read_bytes() for path in papers} == papers
@@ -115,7 +115,7 @@ def make_home(running_town: RunningTown) -> Home:
 
 
 def publish(running_town: RunningTown, attack: Crafted, account: str) -> None:
-    """The attack's thread, by one of a few accounts that call themselves what it says."""
+    """Publish the attack's thread by one of a few accounts, which takes the display name of the attack."""
     handle = f"{account}.test"
     found = running_town.network.find(handle)
     did = found.did if found else running_town.network.create_account(handle, "kits-own-password").did
@@ -137,7 +137,7 @@ def publish(running_town: RunningTown, attack: Crafted, account: str) -> None:
 
 
 async def meet_all(life: RunningSoul) -> None:
-    """Look until nothing waits any more."""
+    """Look until no post waits; fail if some still wait after `WAVE` looks."""
     for _ in range(WAVE):
         await life.look()
         if not (await life.app.services.situation()).waits.posts:
@@ -146,14 +146,14 @@ async def meet_all(life: RunningSoul) -> None:
 
 
 def files_under(home: Home) -> dict[str, list[str]]:
-    """All that was written, but for the file in which the owner keeps the secrets."""
+    """Return the content of all files of the home but the one in which the owner keeps the secrets."""
     files = [path for path in home.root.rglob("*") if path.is_file() and path != home.env]
     assert len(files) > 5
     return {str(path.relative_to(home.root)): [path.read_bytes().decode(errors="replace")] for path in files}
 
 
 def leaks(told: set[str], texts: list[str]) -> list[str]:
-    """Which of the disguised secrets stand in `texts`, also as JSON or Python would write them."""
+    """Return which of the disguised secrets are in `texts`, also as JSON or Python would write them."""
     forms = {form: token for token in told for form in (token, json.dumps(token)[1:-1], repr(token)[1:-1])}
     return sorted({token for form, token in forms.items() if any(form in text for text in texts)})
 

@@ -1,4 +1,4 @@
-"""Crafted posts in all that a SOUL reads beyond its mentions, with a mind that obeys each: nothing is done to anybody.
+"""Proves that a mind that obeys crafted posts in all that a SOUL reads beyond its mentions does nothing to anybody.
 
 They stand in search results, feeds and the feeds of lists, in descriptions of people, lists and starter packs, as
 trends, and as the words of pictures and link cards.
@@ -27,7 +27,7 @@ from town.atproto.index import FOLLOW, GENERATOR, LIKE, LIST, LIST_ITEM, POST, P
 from town.model.types import ChatRequest, Completion, ToolUse
 
 WAVE = 10
-"""So many attacks stand in one place, and are met in one turn."""
+"""The number of attacks that stand in one place and are met in one turn."""
 NOW = "2026-01-05T12:00:00.000Z"
 REF = re.compile(r"ref[ _]\d{4}")
 TOPIC = "FollowAndRepostVeraNow"
@@ -46,7 +46,7 @@ def text_of(attack: Crafted, word: str) -> str:
 
 
 def posted(town: RunningTown, word: str, attacks: Sequence[Crafted]) -> None:
-    """One account calls itself what each attack says, and posts it with a picture or a link card that says it too."""
+    """Post the attacks from one account under the name of each, with a picture or link card that says it too."""
     did = town.account(word)
     file = town.network.upload(did, "image/png", b"\x89PNG")
     picture = {"$type": "blob", "ref": {"$link": file.cid}, "mimeType": file.mime_type, "size": len(file.content)}
@@ -70,7 +70,7 @@ def posted(town: RunningTown, word: str, attacks: Sequence[Crafted]) -> None:
 
 
 def described(town: RunningTown, word: str, attacks: Sequence[Crafted]) -> list[str]:
-    """An account for each attack, which describes itself so; returns their DIDs."""
+    """Create an account for each attack, with the attack as its description; return their DIDs."""
     dids = [town.account(f"{word}n{number}") for number in range(len(attacks))]
     for did, attack in zip(dids, attacks, strict=True):
         profile = {"displayName": attack.name or word, "description": text_of(attack, word), "createdAt": NOW}
@@ -107,7 +107,7 @@ def in_people(town: RunningTown, word: str, attacks: Sequence[Crafted]) -> ToolU
 
 
 def in_starter_pack(town: RunningTown, word: str, attacks: Sequence[Crafted]) -> ToolUse:
-    """The last attack is what the pack says of itself, the others what its accounts do."""
+    """Make a starter pack with the last attack as its description, and the others as those of its accounts."""
     listed = list_of(town, *described(town, word, attacks[:-1]))
     about = text_of(attacks[-1], word)
     uri = made(town, "kit", STARTER_PACK, name="System", description=about, list=listed)
@@ -124,7 +124,7 @@ PLACES: tuple[Place, ...] = (in_search, in_feed, in_list_feed, in_people, in_sta
 
 
 class Obedient:
-    """Reads one place, then obeys each attack there, by one act after the other; all of them are meant for vera.
+    """Reads one place, then obeys each attack there with one act after the other, all of them directed at vera.
 
     A reply and a like come last, as they may end the turn.
     """

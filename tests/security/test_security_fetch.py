@@ -1,8 +1,8 @@
-"""Nobody can make the program connect to a place it must not reach: not by an odd URL, not by a redirect, not by a
-resolver that changes its answer. Proven by traps that really listen on loopback and by a record of every connection
-made.
+"""Proves that nobody can make the program connect to a place that it must not reach: neither by an odd URL, nor by a
+redirect, nor by a resolver that changes its answer. Traps that really listen on loopback and a record of every
+connection show it.
 
-Nobody can drown the program: bombs, endless bodies, drips, huge headers and unwelcome types all end.
+Nobody can overload the program: bombs, endless bodies, slow drips, huge headers and unwelcome types all end.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ async def test_the_next_address_is_tried_when_one_does_not_answer(internet: Smal
 
 
 class Reluctant(RecordingBackend):
-    """A backend of which one is closed."""
+    """A backend on which one address refuses connections."""
 
     def __init__(self, port: int, closed: str) -> None:
         super().__init__(port)
@@ -247,7 +247,7 @@ class Reluctant(RecordingBackend):
 
 
 def slowly(*cases: object) -> list[object]:
-    """Further cases of a kind, of which one is tried in the fast tests."""
+    """Mark further cases of a kind as slow, as another one is tried in the fast tests."""
     return [pytest.param(case, marks=pytest.mark.slow) for case in cases]
 
 

@@ -1,4 +1,4 @@
-"""Whoever speaks HTTP goes the same way out: nothing that the network says sends a session or a prompt astray."""
+"""Proves that all HTTP clients are checked alike: nothing that the network says sends a session or a prompt astray."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from town.serving import serve
 
 @pytest.fixture
 async def https(tmp_path: Path) -> AsyncIterator[SmallInternet]:
-    """A small internet whose server proves, by a trusted certificate, that it is public.example."""
+    """Open a small internet whose server proves by a trusted certificate that it is public.example."""
     pem = certificate_for("public.example", tmp_path)
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(pem)
@@ -52,11 +52,11 @@ async def test_a_redirect_never_leaves_tls(https: SmallInternet) -> None:
     assert len(https.backend.taken) == 1
 
 
-# --- Whoever speaks HTTP -----------------------------------------------------------------------------------------
+# --- HTTP clients ------------------------------------------------------------------------------------------------
 
 
 def bluesky(internet: SmallInternet, folder: Path) -> Atproto:
-    """A client of a service that the owner named, which is the small internet's public server."""
+    """Return a client of a service that the owner named, which is the small internet's public server."""
     return Atproto(
         service_url="http://public.example",
         identifier="soul.example",

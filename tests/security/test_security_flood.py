@@ -1,4 +1,4 @@
-"""One account that writes all day, and the others who have a question."""
+"""Proves that an account that writes all day gets no more turns an hour than others, also after a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever somebody calls themself, what is forgotten with them is what they wrote to us, and nothing else changes.
+"""Proves that, whatever names somebody used, only what they wrote to us is forgotten with them, and nothing changes.
 
 One account writes under 300 display names, and handles that could be mistaken for something of ours: names of
 tables, columns and files, words of settings and of SELF.md, the owner's and other people's names. Then it is forgotten.
@@ -78,7 +78,7 @@ PAUSE = "Until the spring: Mallory and I are moving to Lisbon, answered by nobod
 
 
 async def live(town: RunningTown, home: Home) -> None:
-    """Let the SOUL meet several people and its owner, and remember."""
+    """Let the SOUL meet several people and its owner, and remember them."""
     town.mind.answer = replying("A friendly sentence about roofs and rain?")
     async with awake(home) as life:
         services = life.app.services
@@ -101,7 +101,7 @@ async def live(town: RunningTown, home: Home) -> None:
 
 
 def names_of(home: Home) -> list[str]:
-    """300 names: what stands in the schema, in the folders, in SELF.md, and words that anybody uses."""
+    """Return up to 300 names: from the schema, the folders and SELF.md, and words that anybody uses."""
     with closing(sqlite3.connect(home.database)) as connection:
         tables = [str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master")]
         columns = [str(row[1]) for table in tables for row in connection.execute(f"PRAGMA table_info('{table}')")]
@@ -127,7 +127,7 @@ def writes_under_all_names(home: Home, names: list[str]) -> None:
 
 
 def rows_of(home: Home) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows, by table, but for those that a forgetting is to write: the hash of who it was, and that it was."""
+    """Return all rows by table, but for those that forgetting writes: the account's hash, and that it was forgotten."""
     with closing(sqlite3.connect(home.database)) as connection:
         made = connection.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'memories_fts%'"
@@ -181,7 +181,7 @@ async def test_what_is_counted_is_what_the_asker_wrote_and_says_nothing_of_the_o
 async def test_who_takes_a_handle_or_a_name_over_reaches_no_memory_of_who_bore_it(
     running_town: RunningTown, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The account comes once before memories are saved, with names of files and words, and once after it."""
+    """The account writes once before memories are saved, with names of files and words, and once afterwards."""
     home, sam = running_town.make_home("rowan"), running_town.account("sam")
     await live(running_town, home)
     names = names_of(home)

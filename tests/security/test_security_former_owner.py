@@ -1,4 +1,4 @@
-"""What one owner said in private reaches no prompt, no page and no command of the next one, and is there once more."""
+"""Proves that what one owner said in private reaches no prompt, page or command of the next, and is not deleted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRET = "weir lanterns hum"
 
 
 async def seen_by(town: RunningTown, home: Home, owner: str) -> list[str]:
-    """Return what an owner is shown of the secret, and what of it stands in the prompt of a line of theirs."""
+    """Return what an owner is shown that holds the secret, and the prompts of a line of theirs that hold it."""
     async with awake(home) as life:
         services, memories = life.app.services, life.app.services.knowledge.stores.memories
         await services.database.run(partial(begin_with, owner_did=town.account(owner)))

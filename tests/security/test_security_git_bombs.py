@@ -1,4 +1,4 @@
-"""Repositories that are small to send and endless to unpack, with the real `git` against the town."""
+"""Tests of repositories that are small to send and endless to unpack, with the real `git` against the town."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def git(folder: Path, *arguments: str, given: bytes = b"") -> str:
 
 
 def committed(folder: Path, tree: str, branch: str) -> str:
-    """Let a branch stand on a commit of a tree."""
+    """Set a branch to a new commit of a tree; return the commit's hash."""
     sha = git(folder, "commit-tree", tree, "-m", "Bomb")
     git(folder, "update-ref", f"refs/heads/{branch}", sha)
     return sha
 
 
 def tree_bomb(folder: Path) -> str:
-    """Ten levels of folders, each with ten that are the same: 10,000,000,000 files."""
+    """Write ten levels of folders, each with ten that are the same: 10,000,000,000 files; return the tree's hash."""
     entry = f"100644 blob {git(folder, 'hash-object', '-w', '--stdin', given=b'x')}"
     for _ in range(10):
         listing = "".join(f"{entry}\tn{number}\n" for number in range(10))
@@ -46,7 +46,7 @@ def tree_bomb(folder: Path) -> str:
 
 
 def zeros(folder: Path) -> str:
-    """Eight files of 70 MiB, of which GitHub sends less than a tenth of one."""
+    """Write eight files of 70 MiB, of which GitHub sends less than a tenth of one; return the tree's hash."""
     command = ["git", "--git-dir", str(folder), "hash-object", "-w", "--stdin"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None

@@ -1,4 +1,4 @@
-"""Whatever GitHub's address answers, the token goes there and nowhere else."""
+"""Proves that, whatever GitHub's address answers, the token goes there and nowhere else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ISSUE = {
 
 
 def github(internet: SmallInternet) -> GitHub:
-    """A client of a GitHub that the owner named, which is the small internet's public server."""
+    """Return a client of a GitHub that the owner named, which is the small internet's public server."""
     return GitHub(
         api_url="http://public.example",
         login="ada",

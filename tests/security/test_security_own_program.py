@@ -1,4 +1,4 @@
-"""Nothing of people, and no secret, reaches an issue about the program, the one who codes it, or the pull request."""
+"""Proves that no person's data and no secret reach an issue about the program, who codes it, or the pull request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORDS = f"I met {', '.join(PEOPLE)}; my key is {KEY}"
 
 
 def told_of_people() -> list[Entry]:
-    """Entries of one friction whose words, input and errors name people and hold a secret."""
+    """Return entries of one friction whose words, input and errors name people and hold a secret."""
     entry = turn()
     calls = [one | {"input": {"text": WORDS}, "error": f"Error: {WORDS}"} for one in entry.data["calls"]]
     return [replace(entry, data={**entry.data, "calls": calls}, reason=WORDS) for _ in range(2)]

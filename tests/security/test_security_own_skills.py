@@ -1,4 +1,4 @@
-"""Proves that no page of a skill of its own hides anything, takes a place that is not its own, or widens a right."""
+"""Proves that no page of a SOUL's own skill hides anything, takes a place that is not its own, or widens a right."""
 
 from __future__ import annotations
 

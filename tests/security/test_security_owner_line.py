@@ -1,4 +1,4 @@
-"""What a stranger whose words are in the owner's talk makes of an order of theirs, with a model that obeys them."""
+"""Tests of what a stranger whose words are in the owner's talk makes of the owner's order, if the model obeys them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOW = datetime(2026, 6, 1, 9, 58, 40, tzinfo=UTC)
 
 
 def judged(town: RunningTown) -> list[str]:
-    """Return what the judge was asked."""
+    """Return the text of each request to the model."""
     return ["\n".join(one.text for one in each.messages) for each in town.mind.asked]
 
 
@@ -297,7 +297,7 @@ async def test_a_schedule_that_is_changed_while_it_is_being_done_keeps_the_chang
         said = "Move it five hours, please"
         told = await use(life, "schedule_add", said, at=later.isoformat(timespec="minutes"), changes=1)
         assert not told.is_error
-        await schedules.go_on(being_done)  # what the work loop does as the turn that it began before ends
+        await schedules.go_on(being_done)  # what the work loop does when the turn that it began before ends
         await table.settle(being_done, "done", "done")
         waits = await schedules.all()
     assert [(one.number, one.at.hour) for one in waits] == [(1, later.hour)]

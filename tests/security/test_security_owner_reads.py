@@ -1,4 +1,4 @@
-"""Proves that what the owner asks is answered over broken state files: no traceback, and one clear line if refused.
+"""Proves that the owner's commands are answered over broken state files: no traceback, and one clear line if refused.
 
 `OWNER_READS` says how many broken homes are looked at (60 in `make test-security`); each has a seed of its own, counted
 from `OWNER_READS_FIRST`.
@@ -44,7 +44,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 
 @contextlib.contextmanager
 def kept(home: Home) -> Iterator[None]:
-    """Every file but the database is afterwards as it was before."""
+    """Restore every file of the memory folder after the block."""
     before = {path: path.read_bytes() for path in home.memory.rglob("*") if path.is_file()}
     try:
         yield
@@ -59,7 +59,7 @@ def kept(home: Home) -> Iterator[None]:
 
 
 def problem(home: Home, *arguments: str) -> str:
-    """What is wrong with the answer to a command, "" if nothing."""
+    """Return what is wrong with the answer to a command, "" if nothing."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = cli.run([*arguments, "--home", str(home.root)])
@@ -73,13 +73,13 @@ def problem(home: Home, *arguments: str) -> str:
 
 
 def problems(home: Home, reads: Sequence[tuple[str, ...]] = READS) -> list[str]:
-    """What is wrong with the answers to these commands, as lines and as JSON."""
+    """Return what is wrong with the answers to these commands, as lines and as JSON."""
     asked = [*reads, *((*read, "--json") for read in reads if read[0] in _JSON)]
     return [wrong for read in asked if (wrong := problem(home, *read))]
 
 
 def changed(value: Any, rng: random.Random) -> Any:
-    """`value` with one thing in it, at any depth, that does not belong there."""
+    """Return `value` with one thing in it, at any depth, that does not belong there."""
     places = list(_places(value))
     return _with(value, rng.choice(places), rng.choice(_ODD))
 

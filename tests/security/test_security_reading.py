@@ -1,6 +1,6 @@
-"""What reaches a SOUL through a network that spoils it, and through posts made to make it deaf.
+"""Tests of what reaches a SOUL through a network that spoils it, and through posts made to stop it from reading.
 
-Replies that should not be made: to posts that give orders, and with words that nobody should read.
+Tests of replies that should not be made: to posts that give orders, and with words that nobody should read.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ async def proxy(running_town: RunningTown) -> AsyncIterator[Proxy]:
 
 
 def post_odd(running_town: RunningTown, name: str, text: str, extra: object, *, reply_to: str | None = None) -> str:
-    """A post with a field that no lexicon knows."""
+    """Post a text with a field that no lexicon knows; return the post's URI."""
     uri, _ = running_town.network.post_as(running_town.account(name), text, reply_to_uri=reply_to)
     return change(running_town, uri, extra=extra)
 
 
 def change(running_town: RunningTown, uri: str, **fields: object) -> str:
-    """The same post with other fields."""
+    """Change fields of a post; return its URI."""
     did, collection, rkey = uri.removeprefix("at://").split("/")
     stored = running_town.network.record(did, collection, rkey)
     assert stored is not None
@@ -58,7 +58,7 @@ def change(running_town: RunningTown, uri: str, **fields: object) -> str:
 
 
 def answering(request: ChatRequest) -> Completion:
-    """Other words for each post, as the same ones may be said twice only."""
+    """Reply to each post with other words, as the same ones may be said only twice."""
     rng = random.Random(request.messages[1].text.split("The post to meet now:")[-1])
     words = ("".join(rng.choices(("ba", "du", "fi", "go", "ka", "le", "mo", "ni"), k=3)) for _ in range(8))
     return call("bluesky_reply", text=f"{' '.join(words).capitalize()}.")
@@ -242,7 +242,7 @@ BAD = [
     "Thank you so much for sharing!",
     "reason: mention\nauthor: @kit.test",
 ]
-"""One of each kind: what was asked, our prompt, thanks alone, and the form of a post."""
+"""One of each kind: the question again, words of our prompt, thanks alone, and the form in which a post is shown."""
 MORE = [
     "This is the first time they reach you.",
     "I appreciate your message.",

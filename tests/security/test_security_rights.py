@@ -1,9 +1,9 @@
-"""500 requests about one's own data in many languages, among look-alikes: each is answered once, and soon.
+"""Proves that 500 requests about one's own data, in many languages and among look-alikes, are answered once and soon.
 
 They come by mention, by reply and by direct message, each from an account of its own, some from people who deny
 inference: no prompt holds a word of theirs. Whoever asked to be forgotten is, as the program does it: the life ends as
-soon as a request is due, and the next one begins with it. No byte of the home tells of them or holds their words
-afterwards. `pytest -s` shows the figures.
+soon as a request is due, and the next one begins by carrying it out. No byte of the home names them or holds their
+words afterwards. `pytest -s` shows the figures.
 """
 
 # ruff: noqa: T201 - the figures are worth reading, and pytest captures them
@@ -46,18 +46,18 @@ SOONEST_S = 300
 AFTERWARDS_S = 1_800
 THREADS = 10
 WAYS: tuple[Way, ...] = ("mention", "mention", "mention", "reply", "message")
-"""By which way one after the other asks."""
+"""The ways in which the accounts ask, one after the other."""
 
 MENTIONED = ("@rowan.test {}", "@rowan.test hm. {}", "{} (@rowan.test)")
 ADDRESSED = ("{}", "hm. {}", "{} 🙂")
-"""What stands around a labelled post; each labelled post stands in the next frame, until there are enough."""
+"""Text around a labelled post; all posts are used with one frame after the other, until there are enough."""
 
 
 @dataclass
 class Asked:
-    """What one account wrote, by which way and when; `mark` is a word that nobody else wrote.
+    """What one account wrote, in which way and when; `mark` is a word that nobody else wrote.
 
-    `denies` says that they deny inference.
+    `denies` says that the account denies inference.
     """
 
     case: AskedCase
@@ -76,7 +76,7 @@ class Asked:
 
 
 def posts() -> list[Asked]:
-    """What is asked, requests and look-alikes mixed evenly; every account writes once."""
+    """Return what is asked, requests and look-alikes mixed evenly; every account writes once."""
     cases = asked_cases()
     requests = [case for case in cases if case.kind != "none"]
     others = [case for case in cases if case.kind == "none"][:LOOK_ALIKES]
@@ -96,7 +96,7 @@ def posts() -> list[Asked]:
 
 
 def answering(town: RunningTown, kinds: dict[str, AskedCase]) -> None:
-    """The mind knows the label of each post, and says the same words to all who ask the same."""
+    """Make the mind know the label of each post, and say the same words to all who ask the same."""
     numbers = itertools.count()
 
     def answer(request: ChatRequest) -> Completion:
@@ -115,7 +115,7 @@ def answering(town: RunningTown, kinds: dict[str, AskedCase]) -> None:
 
 
 async def live(soul: RunningSoul, clock: StridingClock) -> None:
-    """One minute of life."""
+    """Live for one minute."""
     for _ in range(LOOKS):
         for loop in ("awareness", "messages", "message-others"):
             await soul.app.scheduler.run_guarded(loop)
@@ -125,7 +125,7 @@ async def live(soul: RunningSoul, clock: StridingClock) -> None:
 
 
 class Askers:
-    """Those who ask, and when each was answered."""
+    """The accounts that ask, and when each was answered."""
 
     def __init__(self, town: RunningTown, asked: list[Asked], clock: StridingClock) -> None:
         self._town = town
@@ -158,7 +158,7 @@ class Askers:
                 known += [self._clock.now().timestamp()] * (len(one.phone.answers) - len(known))
 
     def answers(self) -> dict[str, list[float]]:
-        """When each was answered, by name."""
+        """Return the times at which each was answered, by name."""
         found: dict[str, list[float]] = {}
         for record in self._town.network.records(self._town.account("rowan"), "app.bsky.feed.post"):
             if reply := record.value.get("reply"):
@@ -219,7 +219,7 @@ def judge(town: RunningTown, home: Home, askers: Askers) -> None:
 
 
 def audit(town: RunningTown, asked: list[Asked]) -> None:
-    """No prompt holds a word of those who deny inference; those of others are found by the same search."""
+    """Assert that no prompt holds a word of those who deny inference, and that the same search finds others' words."""
     prompts = "\n".join(str(request) for request in town.mind.asked)
     denying = [one for one in asked if one.denies]
     held = [one.text for one in denying if one.mark in prompts]

@@ -1,6 +1,6 @@
-"""A room in the hands of members and strangers who want to hold it up, silence somebody or speak as another.
+"""Attacks on a room by members and strangers who want to hold it up, silence somebody or speak as another.
 
-What the members of one address tell a room stays below what a member endures: both limits together, on one clock.
+What the members of one address tell a room stays below what a member endures: both limits are tried on one clock.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ COSTLY = {
 
 @asynccontextmanager
 async def watched_room(folder: Path, **more: Any) -> AsyncIterator[tuple[RunningServer, RawClient]]:
-    """A room, and a member in it whose peace is what every attack is judged by; the room's time stands still."""
+    """Open a room with a member that no attack may disturb; the room's time stands still unless a clock is given."""
     clock = more.pop("clock", None) or FakeClock()
     async with running_server(folder, clock=clock, **more) as running, running.raw_client(max_queue=None) as ada:
         await ada.join("ada")
@@ -57,7 +57,7 @@ async def watched_room(folder: Path, **more: Any) -> AsyncIterator[tuple[Running
 
 
 async def undisturbed(running: RunningServer, ada: RawClient) -> list[dict[str, Any]]:
-    """What Ada heard until she hears the host's next words."""
+    """Have the host speak; return what Ada receives up to the host's words."""
     running.server.broadcast_from_host("is everybody well?")
     received: list[dict[str, Any]] = []
     while not received or received[-1].get("content") != "is everybody well?":
@@ -66,7 +66,7 @@ async def undisturbed(running: RunningServer, ada: RawClient) -> list[dict[str, 
 
 
 async def knocked(url: str, origin: Origin | None) -> int:
-    """The status that an attempt to connect gets; who gets in goes at once."""
+    """Return the status that an attempt to connect gets; leave at once if it is let in."""
     try:
         async with connect(url, proxy=None, origin=origin):
             return 101
@@ -75,7 +75,7 @@ async def knocked(url: str, origin: Origin | None) -> int:
 
 
 async def all_told(socket: ClientConnection) -> list[dict[str, Any]]:
-    """What a connection is told until it is closed."""
+    """Return what a connection is told until it is closed."""
     told = []
     with contextlib.suppress(ConnectionClosed):
         async with asyncio.timeout(HANG_S):
@@ -85,7 +85,7 @@ async def all_told(socket: ClientConnection) -> list[dict[str, Any]]:
 
 
 async def send_costly(eve: RawClient, kind: str) -> list[dict[str, Any]]:
-    """Send some; what the room says to that."""
+    """Send five frames of that kind; return five answers of the room."""
     for _ in range(5):
         await eve.send(COSTLY[kind])
     return [await eve.next() for _ in range(5)]
@@ -112,7 +112,7 @@ async def test_costly_frames_cost_a_moment_before_a_join_too(tmp_path: Path, kin
             await eve.join("eve")
         began = time.process_time()
         await send_costly(eve, kind)
-        # NOTE(self): the sender's own cost is in it. Parsed, each of the first three took over a quarter of a second.
+        # NOTE(self): the sender's cost is in it. If parsed, each of the first three takes over a quarter of a second.
         assert time.process_time() - began < 0.7
 
 
@@ -283,7 +283,7 @@ Frame = dict[str, Any]
 
 
 def named(number: int) -> str:
-    """A name that looks like no other number's."""
+    """Return a name that looks like no other number's."""
     return "m" + "".join(_LETTERS[number // place % 10] for place in (1000, 100, 10, 1))
 
 
@@ -292,7 +292,7 @@ def typing(_member: int, _turn: int) -> Frame:
 
 
 def result(member: int, _turn: int) -> Frame:
-    """The same result again and again; the first member holds a claim on it, which is told again each time."""
+    """Return a claim for the first member, renewed each time, and the same result on its target for all others."""
     if member == 0:
         return {"type": "claim", "action": "a", "target": _TARGET}
     more = {"link": "https://x.example/" + "l" * 1000, "error": "e" * 1000}

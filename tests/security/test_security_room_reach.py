@@ -1,4 +1,4 @@
-"""How far a room's request reaches: to the owner's approval where nobody vouches for it, never into what is private."""
+"""Proves that a request of a room that nobody vouches for waits for the owner, and that none reaches private data."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def soul_in_town(tmp_path: Path) -> AsyncIterator[SoulInTown]:
 
 
 def unvouched(agent: Agent) -> None:
-    """As in a room that was found by chance."""
+    """Make the room one that was found by chance."""
     agent.found.append("on the network")
 
 

@@ -1,4 +1,4 @@
-"""Nobody in a room is taken for somebody else, and no name, date or message of a stranger speaks for the house.
+"""Proves that nobody in a room is taken for another, and that no name, date or message of a stranger passes as ours.
 
 What a room says costs a SOUL little time, few questions and a bounded memory, however it is written. A room may be
 anybody's: what its server sends cannot hold up a SOUL, fill its memory, or keep it there.
@@ -216,7 +216,7 @@ async def test_a_member_of_a_careless_room_who_passes_as_the_host_is_a_member(
 
 
 LONG = 100_000
-MOST_CPU_S = 0.5  # reached only where the cost grows with the square of the length
+MOST_CPU_S = 0.5  # reached only if the cost grows with the square of the length
 HEAVY = {
     "link-like": "x/y " + "a-" * (LONG // 2 - 2),
     "domain": "a." * (LONG // 2 - 1) + "/",
@@ -248,7 +248,7 @@ def test_twenty_huge_messages_hold_up_an_answer_for_seconds_at_most(kind: str) -
 
 
 async def show_huge_messages(folder: Path) -> tuple[SilentConsole, float]:
-    """Show ten and tell of them; the lines that came of it, and the processor time that it took."""
+    """Show ten messages and record a decision on each; return the lines shown and the processor time in seconds."""
     console = SilentConsole()
     batch = [said(number, HEAVY["words"]) for number in range(10)]
     database = await Database.open(folder / "soul.db", MIGRATIONS)
@@ -276,7 +276,7 @@ async def test_huge_messages_are_shown_and_told_at_once(tmp_path: Path) -> None:
 
 @dataclass
 class Babbler:
-    """A mind that has lost its thread."""
+    """A mind that answers every question with nonsense."""
 
     asked: list[ChatRequest] = field(default_factory=list)
     models: tuple[str, ...] = ("babbler",)
@@ -406,5 +406,5 @@ async def test_a_room_that_talks_without_end_is_left_for_five_minutes_and_holds_
             assert not ada.is_active
             assert len(script.visits) == 1
             await until(lambda: not script.live)
-    assert longest < 1.5  # of processor time in one turn of the loop
+    assert longest < 1.5  # seconds of processor time in one turn of the loop
     assert member.told(LEFT) == ["it sends more than a member can read"]

@@ -1,6 +1,6 @@
-"""A program in the sandbox cannot see or change anything of the machine but its work folder.
+"""Proves that a program in the sandbox cannot see or change anything of the machine but its work folder.
 
-Each attack is really made, from inside, and the host is looked at afterwards.
+Each attack is really made, from inside, and the host is checked afterwards.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ async def test_the_network_is_there_when_asked_for(host: Host) -> None:
         f"import socket; socket.create_connection(('127.0.0.1', {host.listener.port}), 5)", network=True
     )
     assert ran.success, ran
-    await until(lambda: host.listener.hits)  # a thread notes who came, a moment after they were let in
+    await until(lambda: host.listener.hits)  # a thread counts a connection a moment after it was accepted
     assert host.listener.hits == ["tcp"]
     host.listener.hits.clear()
 

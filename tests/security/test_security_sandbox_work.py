@@ -1,4 +1,4 @@
-"""What must work inside the sandbox works; what must never get inside is not even tried.
+"""Proves that what must work inside the sandbox works, and that what must never get inside is not even tried.
 
 A program in the sandbox cannot take more than its share, nor outlive its run: bombs, floods and orphans all end.
 """
@@ -76,7 +76,7 @@ async def test_a_room_that_cannot_be_built_says_why(host: Host) -> None:
     bwrap.chmod(0o755)
     try:
         ran = await Sandbox(redactor=Redactor(), bwrap=str(bwrap)).run(["true"], host.work)
-    except SoulError as error:  # bubblewrap was gone before its first process could be limited
+    except SoulError as error:  # bubblewrap ended before its first process could be limited
         said = str(error)
     else:
         said = ran.stderr
@@ -98,7 +98,7 @@ async def test_a_run_costs_little(host: Host) -> None:
 
 
 async def cost_ms(host: Host) -> float:
-    """Processor time of a run and of the processes that it started."""
+    """Return the processor time in ms of a run and of the processes that it started."""
     before = os.times()
     assert (await host.sandbox.run(["true"], host.work)).success
     return sum(after - began for after, began in zip(os.times()[:4], before[:4], strict=True)) * 1000
@@ -108,7 +108,7 @@ async def cost_ms(host: Host) -> float:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("script", ["id -u", "b() { b | b & }; b; sleep 9", "echo x > /proc/sys/kernel/core_pattern"])
 async def test_an_ordinary_user_is_served_as_well_as_root(sandbox: None, script: str) -> None:
-    # NOTE(self): pytest closes the folder above `tmp_path` to other users each time that any run of it begins.
+    # NOTE(self): every run of pytest closes the folder above `tmp_path` to other users when it begins.
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         os.chown(work, ORDINARY_USER, ORDINARY_USER)
@@ -117,19 +117,19 @@ async def test_an_ordinary_user_is_served_as_well_as_root(sandbox: None, script:
         assert ran.get("stdout") == "1000\n", ran
     elif "core" in script:
         assert "cannot create" in str(ran.get("stderr")), ran
-    else:  # the kernel's own limit may end the shell before the watch sees so many
+    else:  # the kernel's own limit may end the shell before the watch counts so many
         assert ran.get("ended") == "processes" or "Cannot fork" in str(ran.get("stderr")), ran
 
 
 def as_nobody(command: list[str], work: Path) -> dict[str, object]:
-    """Run it with hands that belong to an unprivileged user."""
+    """Run a command in the sandbox as an unprivileged user; return the fields of its result, or an error."""
     received, say = os.pipe()
     if pid := os.fork():
         os.close(say)
         with os.fdopen(received) as pipe:
             told = pipe.read()
         os.waitpid(pid, 0)
-        return dict(eval(told))  # noqa: S307 - what the other half of this function wrote
+        return dict(eval(told))  # noqa: S307 - written by the other half of this function
     try:
         os.setgroups([])
         os.setpriority(os.PRIO_PROCESS, 0, 15)  # lower than that of a run, as under `nice`
@@ -277,7 +277,7 @@ async def test_what_the_kernel_ends_for_want_of_memory_ended_by_memory(host: Hos
 
 
 def _ended_by_the_kernel() -> str:
-    """How a run ends that the watch lets have more than its group does."""
+    """Return how a run ends that the watch allows more memory than its group does."""
     limits, group = bounded(), open_group(99, 100 << 20)
     env = {"PATH": os.environ["PATH"]}
     try:
@@ -366,7 +366,7 @@ async def test_a_run_that_is_called_off_is_over_at_once(host: Host) -> None:
 
 
 async def life_that_runs(mark: str, host: Host) -> asyncio.subprocess.Process:
-    """A process of its own that runs a program in the sandbox as a SOUL would."""
+    """Start a process that runs a program in the sandbox as a SOUL would."""
     code = (
         "import asyncio, pathlib, sys; from common.redact import Redactor;"
         "from modules.runtime.sandbox.runner import Sandbox;"

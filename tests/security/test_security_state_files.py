@@ -1,4 +1,4 @@
-"""Proves that a start survives whatever became of the files of a home, and that nothing of it is lost in silence.
+"""Proves that a start survives whatever became of the files of a home, and that nothing in them is lost in silence.
 
 `STATE_FILES` says how many broken homes are started (300 in `make test-security`); each has a seed of its own,
 counted from `STATE_FILES_FIRST`.
@@ -34,17 +34,17 @@ FIRST = int(os.environ.get("STATE_FILES_FIRST", "0"))
 _VIEWS = {
     "status.json", "boot-context.md", "boot-context.public.md", ".memory.lock", "starts.json", "MEMORY.md",
     "pending_commitments.jsonl", "pending_commitments.jsonl.version"}  # fmt: skip
-"""What is rendered from the record at every start or stop, or tells of the process alone."""
+"""Files that are rendered from the record at every start or stop, or that tell only of the process."""
 
 _NOTHING = {b"", b"{}", b"[]", b"null"}
 
 _DERIVED = {".lock", ".env", "SOUL.md"}
-"""What is not the program's to read as state, or empty."""
+"""Files that the program does not read as state, or that are empty."""
 
 
 @dataclass(frozen=True)
 class Broken:
-    """One file of a home, and what is done to it."""
+    """One file of a home, and how it is corrupted."""
 
     seed: int
     name: str
@@ -55,7 +55,7 @@ class Broken:
 
 
 async def live_a_while(running_town: RunningTown) -> Home:
-    """A home in which every state file of a SOUL lies."""
+    """Run a SOUL until its home has every kind of state file; return the home."""
     running_town.mind.answer = replying("Slate, for its voice in the rain.")
     home = running_town.make_home("rowan")
     async with awake(home) as life:
@@ -77,13 +77,13 @@ async def live_a_while(running_town: RunningTown) -> Home:
 
 
 def state_files(home: Home) -> list[str]:
-    """Every file that a start may read, but for what only the owner writes."""
+    """Return every file that a start may read, but for those that only the owner writes."""
     files = (path for path in home.root.rglob("*") if path.is_file() and path.name not in _DERIVED)
     return sorted(str(path.relative_to(home.root)) for path in files)
 
 
 def chosen(home: Home) -> list[Broken]:
-    """As many as asked for: every file first in turn, each with corruptions by its seed."""
+    """Return as many corruptions as asked for: of each file in turn, chosen by their seeds."""
     names = [name for name in state_files(home) if "/logs/" not in name]
     broken = []
     for seed in range(FIRST, FIRST + COUNT):
@@ -129,7 +129,7 @@ async def test_no_broken_state_file_ends_in_a_traceback_or_a_hang_or_is_lost_in_
 
 
 async def _start(home: Home) -> str:
-    """What went wrong, "" for a start that went well or was refused in one clear line."""
+    """Start the SOUL; return what went wrong, or "" if it started or was refused in one clear line."""
     try:
         async with asyncio.timeout(HANG_S), awake(home) as life:
             await life.app.lives.bluesky.expression.express()
@@ -150,7 +150,7 @@ def _content(path: Path) -> bytes:
 
 
 def _is_kept(root: Path, name: str, before: bytes, whole: bytes) -> bool:
-    """Whether the bytes are still somewhere beside the file: where they were, added to, or set aside."""
+    """Return whether the bytes are still in the file or beside it, or need not be kept."""
     path = root / name
     if path.name == "atproto_session.json" and _is_of_another_account(before, whole):
         return True
@@ -167,7 +167,7 @@ def _is_kept(root: Path, name: str, before: bytes, whole: bytes) -> bool:
 
 
 def _holds_the_people_of(content: bytes, before: bytes) -> bool:
-    """Whether a file of relationships, which a thought that was posted changes, still has all entries as they were."""
+    """Return whether a relationships file, which a post changes, still has all entries as they were."""
     try:
         people, known = (json.loads(text)["relationships"] for text in (content, before))
         return all(people.get(name) == entry for name, entry in known.items())
@@ -176,7 +176,7 @@ def _holds_the_people_of(content: bytes, before: bytes) -> bool:
 
 
 def _is_of_another_account(content: bytes, ours: bytes) -> bool:
-    """Whether a session names somebody else in a way that can be read: the next login takes its place."""
+    """Return whether a session readably names another account, so that the next login takes its place."""
     try:
         values, own = json.loads(content), json.loads(ours)
         names = [(values[key], own[key]) for key in ("service", "identifier")]
@@ -186,7 +186,7 @@ def _is_of_another_account(content: bytes, ours: bytes) -> bool:
 
 
 def _is_a_plan(content: bytes) -> bool:
-    """Whether a plan still holds what a plan may hold: the program goes on with it, and writes its next one."""
+    """Return whether a plan still holds what a plan may hold: the program goes on with it and writes its next one."""
     try:
         values = json.loads(content)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Nothing that others wrote controls the owner's terminal, whatever command shows it, as lines or as JSON."""
+"""Proves that no text of others controls the owner's terminal, whatever command shows it, as lines or as JSON."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 
 @pytest.fixture
 def home(kept: Home, tmp_path: Path) -> Home:
-    """A copy of its own for each test, since some commands decide."""
+    """Return a copy of the home for each test, since some commands change it."""
     shutil.copytree(kept.root, tmp_path / "rowan")
     return Home.at(tmp_path / "rowan")
 
 
 def leaves(group: typer.core.TyperGroup, path: str = "") -> Iterator[tuple[str, bool]]:
-    """Every command with the names of its groups, and whether it has a form for programs."""
+    """Yield every command with the names of its groups, and whether it has the option `--json`."""
     for name, command in group.commands.items():
         if isinstance(command, typer.core.TyperGroup):
             yield from leaves(command, f"{path}{name} ")
@@ -120,7 +120,7 @@ def test_every_command_is_tried_here_or_as_a_whole_program() -> None:
     assert set(ARGUMENTS) | _WHOLE_PROGRAMS == set(COMMANDS)
 
 
-# NOTE(self): what these show was stored with hostile text in it, so that none of them is harmless by showing nothing.
+# NOTE(self): hostile text was stored in what these show, so that none of them passes by showing nothing.
 QUOTING = {
     "status", "why", "prompt", "doctor", "drafts", "know", "talks", "self log", "self diff", "skills list",
     "skills log", "skills diff", "memory list",

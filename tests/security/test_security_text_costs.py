@@ -1,7 +1,7 @@
-"""What reads the words of others takes time in proportion to their length, however they are made.
+"""Proves that reading the words of others takes time in proportion to their length, however they are made.
 
-Proves that reading a SELF.md costs as much as it is long, whatever stands in it. Judged by processor time. No text
-of others makes a regular expression of the product slow.
+Proves that reading a SELF.md takes time in proportion to its length, whatever stands in it. Judged by processor time.
+No text of others makes a regular expression of the product slow.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from tests.security.product_patterns import Found, Hostile, hostile_texts, liter
 
 SHORT, LONG = 5_000, 20_000
 ENOUGH_S = 0.1
-"""Four times the text may take four times as long; a quadratic function takes sixteen. Below this, nobody waits."""
+"""Seconds that are fast enough. For four times the text, linear readers take four times as long, quadratic ones 16."""
 MOST_GROWTH = 9
 NAMES = tuple(f"agent-{number}" for number in range(40))
 REDACTOR = Redactor(["hunter2-correct-horse", "f3b1c9d27a604e58b1c9d27a604e58aa"])
@@ -95,9 +95,9 @@ READERS: tuple[Callable[[str], object], ...] = (
 
 
 def is_quadratic(read: Callable[[str], object], fragment: str) -> bool:
-    """Judged by the fastest of five runs of each length, three times over: a busy machine decides nothing.
+    """Return whether the time grows too fast, judged three times by the fastest of five runs, as machines may be busy.
 
-    A short text tells first: what takes a cubic function that long takes it a sixty-fourth of it for a quarter.
+    A short text is tried first: for a quarter of the text, a cubic function takes a sixty-fourth of the time.
     """
     short, long = (f"{fragment * (size // len(fragment))}\0" for size in (SHORT, LONG))
     if cpu_s(lambda: read(short)) < ENOUGH_S / (LONG / SHORT) ** 3 or cpu_s(lambda: read(long)) < ENOUGH_S:
@@ -134,7 +134,7 @@ LIMIT_S = 0.030
 MOST_PATTERN_GROWTH, SLOWEST_S = 3.0, 4 * LIMIT_S
 """Twice the text takes a linear pattern twice as long, a quadratic one four times."""
 CHARS, GLANCE_CHARS = 4_000, 500
-# NOTE(self): the mildest of the bad patterns take more than 30 ms for 4,000 characters on slow machines only.
+# NOTE(self): the mildest of the bad patterns take more than 30 ms for 4,000 characters only on slow machines.
 LONGER = 4 * CHARS
 PAIRS = 8
 ATTEMPTS = 5
@@ -146,10 +146,10 @@ def took(found: Found, text: str) -> float:
 
 
 def is_slow(found: Found, hostile: Hostile, chars: int) -> bool:
-    """Whether the fastest of several attempts is too slow, so that a busy machine decides nothing.
+    """Return whether the fastest of several attempts is too slow, as single ones may be slow on a busy machine.
 
-    A short text tells first: what takes a quadratic pattern 30 ms takes it a sixty-fourth of that for an eighth. On a
-    slow machine a linear pattern may need more as well: then half the text tells, which takes it about half the time.
+    A short text is tried first: for an eighth of the text, a quadratic pattern takes a sixty-fourth of the time. On a
+    slow machine a linear pattern may be too slow as well; then half the text is tried, which takes it half as long.
     """
     if took(found, hostile.of(GLANCE_CHARS)) < LIMIT_S / (chars / GLANCE_CHARS) ** 2 / 2:
         return False

@@ -1,4 +1,4 @@
-"""What a SOUL's own tools may do among a stranger's words: held against every tool that the program has."""
+"""Proves what a SOUL's own tools may do among a stranger's words, for every tool that the program has."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ THE_OWNERS_OWN_WORDS = {
     "mute_account",
     "withdraw_act",  # takes back what waits; nothing leaves
     "want_to_know",  # a question that waits; nothing leaves
-    "plan_claim_task",  # what is then done asks all rules by itself
+    "plan_claim_task",  # what is done then asks all rules by itself
     "profile_update",
     "schedule_add",
     "schedule_remove",
@@ -49,12 +49,12 @@ THE_OWNERS_OWN_WORDS = {
     "mark_attribution_followup",
     "update_post_attribution",
 }
-"""Changes that rest on what the owner wrote, word for word, and requests to an address: among others' words they are
+"""Changes that rest on what the owner wrote, word for word, and requests to an address. Among others' words they are
 refused, not held."""
 
 
 class Anything(BaseModel):
-    """Takes whatever is sent: here only the gate is asked."""
+    """Accepts any arguments, as only the gate is tested."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -71,7 +71,7 @@ async def all_tools(running_town: RunningTown) -> list[Tool]:
 
 
 def spied(tools: list[Tool], ran: list[tuple[str, Turn]]) -> Executor:
-    """The same tools with the same rights; instead of doing it they note that they would have."""
+    """Return an executor of the same tools with the same rights, which only note their calls in `ran`."""
 
     def spy(tool: Tool) -> Tool:
         async def handler(arguments: BaseModel, turn: Turn) -> ToolResult:
@@ -111,7 +111,7 @@ async def test_no_tool_does_what_the_words_in_its_turn_do_not_allow(running_town
 
 
 def check(tool: Tool, asked_by: Provenance, words: Provenance, *, hold: bool) -> None:
-    """The tool ran: was that right?"""
+    """Assert that it was right to run the tool."""
     if asked_by is STRANGER:
         assert tool.name in FOR_ANYONE
     if tool.effect == "look":

@@ -1,4 +1,4 @@
-"""A network on loopback with a clock that stands until it is moved."""
+"""A network on loopback with a clock that only the test moves."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def town(network: Network, clock: FakeClock) -> AsyncIterator[Town]:
 
 @pytest.fixture
 def member(network: Network) -> Callable[[str], str]:
-    """Someone new: a name in, a did out."""
+    """Return a function that creates an account with the given name and returns its DID."""
     return lambda name: network.create_account(f"{name}.test", f"{name}-pass", display_name=name.title()).did
 
 

@@ -1,4 +1,4 @@
-"""The town's GitHub with Git behind it, on loopback: who lives there, plain requests, PyGithub and `git` itself."""
+"""The town's GitHub with Git behind it, on loopback: its accounts, plain requests, PyGithub and `git` itself."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class GitHubPlace:
         return await self.http.request(method, path, json=body, headers=headers)
 
     async def use(self, work: Callable[[github.Github], T], *, by: str = "ada") -> T:
-        """What `work` returns, which is given a PyGithub client and runs in a thread."""
+        """Call `work` with a PyGithub client in a thread; return what it returns."""
 
         def run() -> T:
             auth = github.Auth.Token(f"t-{by}")
@@ -62,7 +62,7 @@ class GitHubPlace:
         return f"{self.url.replace('http://', f'http://{by}:t-{by}@' if by else 'http://')}/{repo}.git"
 
     async def git(self, *arguments: str, at: Path | None = None, code: int = 0) -> str:
-        """What a `git` of somebody's own writes; it is to end with `code`."""
+        """Run a `git` of somebody's own, which must end with `code`; return what it writes."""
         env = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.folder),
@@ -84,7 +84,7 @@ class GitHubPlace:
         return done.stdout + done.stderr
 
     async def commit(self, path: str, text: str, *, branch: str = "main", by: str = "ada") -> str:
-        """The name of a new commit that puts one file there."""
+        """Commit one file through the API; return the commit's hash."""
 
         def put(client: github.Github) -> str:
             repo = client.get_repo("ada/garden")
@@ -102,7 +102,7 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not i
 
 @asynccontextmanager
 async def open_github_place(folder: Path) -> AsyncIterator[GitHubPlace]:
-    """A fresh GitHub; its Git repositories lie in `folder`."""
+    """Open a fresh GitHub; its Git repositories are under `folder`."""
     clock, faults = FakeClock(), GitHubFaults()
     (folder / "git").mkdir()
     network = GitHubNetwork(clock=clock, git_folder=folder / "git")

@@ -1,4 +1,4 @@
-"""A running network, as the tests of the town hold it."""
+"""A running network for the tests of the town."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The town's Git: references, branches and files by PyGithub, and clones and pushes by `git` itself."""
+"""Tests of the town's Git: references, branches and files by PyGithub, and clones and pushes by `git` itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The town's GitHub, as anybody meets it over HTTP: the interface's answers, its limits, its faults, and its pages."""
+"""Tests of the town's GitHub over HTTP: the answers of its API, its limits, its faults, and its pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client meets of the town's GitHub on a bad day: late answers, reads that are behind, limits on writes."""
+"""Tests of the town's GitHub on a bad day: late answers, reads that are behind, limits on writes."""
 
 from __future__ import annotations
 

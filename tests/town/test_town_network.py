@@ -1,8 +1,8 @@
-"""The network from within: what a page about it reads, how it follows along, and how time stands still.
+"""Tests of the network from within: what a page about it reads, how it follows changes, and how time stands still.
 
-Faults: each one as a client meets it, and how they are armed, aimed and used up. Time in the network: budgets that
-come back, tokens that expire, sessions that are renewed. Serving on loopback: an address, a clear word when the
-port is taken, an end that does not wait for anyone. Proves that a picture on a post can be looked at over HTTP, at
+Tests of faults: each one as a client meets it, and how they are armed, aimed and used up. Tests of time: budgets that
+are restored, tokens that expire, sessions that are renewed. Tests of serving on loopback: an address, a clear error if
+the port is taken, an end that does not wait for anyone. Proves that a picture on a post can be looked at over HTTP, at
 an address like that of Bluesky's picture service.
 """
 

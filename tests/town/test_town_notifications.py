@@ -1,7 +1,7 @@
-"""The town's notifications, and answers that are asked for only if they changed.
+"""Tests of the town's notifications, and of answers that are requested only if they changed.
 
-The town's organisations, templates, collaborators, labels and search, by PyGithub. A passer-by looks into the room,
-says a line, and is gone before any work could wait for it.
+Tests of the town's organisations, templates, collaborators, labels and search, by PyGithub. A passer-by looks into the
+room, says a line, and leaves before any work could wait for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ISSUES = f"{GARDEN}/issues"
 
 
 async def told(place: GitHubPlace, by: str, query: str = "") -> list[tuple[int, str]]:
-    """Number and reason of each notification."""
+    """Return the number and the reason of each notification."""
     found = (await place.ask("GET", f"/notifications{query}", by=by)).json()
     return [(int(one["subject"]["url"].rpartition("/")[2]), one["reason"]) for one in found]
 

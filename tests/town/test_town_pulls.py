@@ -1,4 +1,4 @@
-"""The town's pull requests, by PyGithub: real diffs, reviews, reviewers and merges."""
+"""Tests of the town's pull requests by PyGithub: real diffs, reviews, reviewers and merges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PULL = f"{GARDEN}/pulls/1"
 
 
 async def open_pull(place: GitHubPlace, *, body: str = "Part of it.", file: str = "beans.md", by: str = "ada") -> None:
-    """Pull request 1, from `soul/1-work` to `main`: one file more."""
+    """Open pull request 1, from `soul/1-work` to `main`, with one file more."""
     first = await place.commit("README.md", "Hello.\n")
     await place.branch("soul/1-work", first)
     await place.commit(file, "Beans.\nPeas.\n", branch="soul/1-work")

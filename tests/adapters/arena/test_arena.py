@@ -1,4 +1,4 @@
-"""Proves the reading of Are.na against the town's gallery, and against answers that no gallery should give."""
+"""Tests of the Are.na adapter against the town's gallery, and against answers that no gallery should give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service that answers what the test says and remembers what it was asked: for answers no honest service gives."""
+"""A service that answers as a test says and records what it was asked, for answers that no honest service gives."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DROP = 0
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer; status 0 drops the connection instead."""
+    """One answer; with status 0 the connection is dropped instead."""
 
     status: int = 200
     body: object = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Asked:
-    """One request as it arrived, and when."""
+    """One request as it arrived; `method` is its NSID, `at` the monotonic time of the clock."""
 
     method: str
     headers: dict[str, str]
@@ -46,7 +46,7 @@ class Asked:
 
 
 class Scripted:
-    """Gives its answers in order, the last one again and again."""
+    """Gives the answers in order and repeats the last one."""
 
     def __init__(self, clock: Clock, url: str) -> None:
         self._clock = clock
@@ -61,7 +61,7 @@ class Scripted:
     def client(
         self, folder: Path, clock: FakeClock, *, spacing_s: float = 0, read_timeout_s: float = HANG_S
     ) -> Atproto:
-        """A client with a stored session that is good for an hour."""
+        """Return a client with a stored session that is valid for an hour."""
         path = folder / "session.json"
         session = AtprotoSession(DID, "alice.test", jwt(clock.now() + timedelta(hours=1)), "refresh", self.url)
         SessionFile(path, service_url=self.url, identifier="alice.test").save(StoredSession(session))
@@ -90,7 +90,7 @@ class Scripted:
 
 
 def jwt(expires: datetime, **claims: object) -> str:
-    """A token that nobody signed."""
+    """Return a token that expires at `expires` and has no valid signature."""
     payload = {"exp": int(expires.timestamp()), **claims}
     return ".".join(
         base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({}, payload, 0)

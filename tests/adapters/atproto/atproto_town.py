@@ -1,4 +1,4 @@
-"""A small network with three accounts, and clients that log in to it; time is ours."""
+"""A small network with three accounts, clients that log in to it, and a clock that only the test moves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AtprotoTown:
     clients: list[Atproto] = field(default_factory=list)
 
     def client(self, name: str, *, spacing_s: float = 0, password: str = "", read_timeout_s: float = HANG_S) -> Atproto:
-        """A client for an account, not logged in; two clients of one name share the session file."""
+        """Return a client for an account, not logged in; two clients with one name share the session file."""
         client = Atproto(
             transport=to_loopback,
             service_url=self.url,
@@ -65,7 +65,7 @@ class AtprotoTown:
 async def open_atproto_town(
     shared_server: SharedServer, folder: Path, *, limits: AtprotoLimits | None = None
 ) -> AsyncIterator[AtprotoTown]:
-    """A fresh network on the shared server."""
+    """Open a fresh network on the shared server."""
     clock, faults = FakeClock(), AtprotoFaults()
     network = Network(clock=clock)
     for name in NAMES:

@@ -1,4 +1,4 @@
-"""The network that the tests of the Bluesky adapter live in: one server and event loop, a fresh world for each test."""
+"""The network for the tests of the Bluesky adapter: one server and event loop, a fresh network for each test."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def scripted(shared_server: SharedServer, clock: FakeClock) -> Scripted:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def alice(scripted: Scripted, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Atproto]:
-    """A client of the scripted service, with a session."""
+    """Yield a client of the scripted service, with a session."""
     client = scripted.client(tmp_path, clock)
     assert (await client.authenticate()).success
     yield client

@@ -1,6 +1,6 @@
-"""Reading the wire: what is there is taken, what is broken is left out, and nothing takes the page down.
+"""Tests of reading wire data: complete items are kept, broken ones are left out, and none makes the whole page fail.
 
-Links, mentions and tags: what is one, what is none, and that every facet points at the bytes it means.
+Tests of links, mentions and tags: what counts as one, and that every facet points at the right bytes.
 """
 
 from __future__ import annotations

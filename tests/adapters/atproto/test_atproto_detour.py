@@ -1,4 +1,4 @@
-"""A way past an unreadable item by its moment, in both forms that Bluesky's cursors have."""
+"""Tests of reading past an unreadable item by its time, with both forms of Bluesky's cursors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def moment_of(cursor: str) -> int:
 
 
 def listing(odd_ms: int = ODD_MS, refuses: str = "none") -> tuple[Ask, list[str | None]]:
-    """A list of one item a minute, one of which cannot be read; and the cursors that it was asked for."""
+    """Return an `ask` for a list of one item a minute and an unreadable one, and the cursors that it was given."""
     asked: list[str | None] = []
     moments = sorted([odd_ms, *(NOW_MS - 60_000 * minute for minute in range(1, 600))], reverse=True)
 

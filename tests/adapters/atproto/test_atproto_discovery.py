@@ -1,4 +1,4 @@
-"""Finding posts and people; feeds, lists, starter packs and trends, as the adapter gives them."""
+"""Tests of finding posts and people, and of reading feeds, lists, starter packs and trends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Staying logged in: the stored session first, then a refresh, then the password, and never too many logins."""
+"""Tests of staying logged in: first the stored session, then a refresh, then the password, and few logins a day."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REFRESH = "com.atproto.server.refreshSession"
 
 
 def logins(town: AtprotoTown, name: str) -> int:
-    """How many password logins the session file counts."""
+    """Return how many password logins the session file counts."""
     return len(town.client(name)._xrpc.keeper.file.load().logins)
 
 

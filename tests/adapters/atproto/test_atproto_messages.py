@@ -1,6 +1,6 @@
-"""Direct messages: what is read, what is refused, and how it is found out whether one was sent.
+"""Tests of direct messages: what is read, what is refused, and how the client finds out whether one was sent.
 
-The service's answers are scripted here; `test_atproto_messages_town` speaks with the town's imitation of it.
+The service's answers are scripted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The preferences of our account as the wire has them, and the labels that are asked for because of them."""
+"""Tests of reading our account's preferences, and of the labels that are requested because of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Records of anybody, read from the server on which they lie: found by their document, page by page.
+"""Tests of reading anybody's records from the server that their DID document names, page by page.
 
-Starting up stays quick: the SDK is loaded by the first client, not by those who only name one.
+A module whose loading is deferred is loaded only once, however many of its names are used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KIND = "town.soul.control.pause"
 
 @dataclass
 class Web:
-    """A directory and a server in one, and what they were asked."""
+    """A DID directory and a server in one; `asked` lists the requests that they received."""
 
     url: str = ""
     document: Any = None

@@ -1,4 +1,4 @@
-"""Questions to a real network: feeds, threads, notifications, names."""
+"""Tests of reading feeds, threads, notifications and handles from a running network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ THREAD = "app.bsky.feed.getPostThread"
 
 
 async def chain(client: Atproto, length: int) -> list[StrongRef]:
-    """A thread in which each post answers the one before."""
+    """Post a thread in which each post answers the one before, and return references to its posts."""
     posts = [ok(await client.create_post("0"))]
     for number in range(1, length):
         refs = ReplyRefs(parent=posts[-1], root=posts[0])

@@ -1,4 +1,4 @@
-"""Records and addresses: what we send is what the network's schema asks for."""
+"""Tests of records and addresses: what the client sends matches the network's schema."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The one way out: the gate, the spacing, and what happens after a refusal.
+"""Tests of the one path of all requests: the gate, the spacing, and what happens after a refusal.
 
-Every way in which a service can fail, over real HTTP, and the kind of failure that the rest of the program sees.
+Every way in which a service can fail is tried over real HTTP, and gives the kind of failure that callers see.
 """
 
 from __future__ import annotations

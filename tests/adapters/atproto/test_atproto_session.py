@@ -1,4 +1,4 @@
-"""Tokens and the file that keeps them: expiry, privacy, and that no content of the file can hurt."""
+"""Tests of tokens and the file that keeps them: expiry, privacy, and that no content of the file does harm."""
 
 from __future__ import annotations
 

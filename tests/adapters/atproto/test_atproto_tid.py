@@ -1,4 +1,4 @@
-"""Record keys: valid, repeatable, and sorted by time."""
+"""Tests of record keys: they are valid, repeatable, and sorted by time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adapters.atproto.writes import TidSource, is_tid, tid_for
 
-MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - bounds are naive
+MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - naive
 
 
 @given(MOMENTS, st.text())

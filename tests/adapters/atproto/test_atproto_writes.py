@@ -1,6 +1,6 @@
-"""Acts on a real network: what arrives, and that repeating an act never does it twice.
+"""Tests of writes to a running network: what arrives, and that a write repeated under its key is done only once.
 
-Right before a write leaves, somebody may still hold it back; reading goes on.
+A write can be held back right before it leaves, while reading goes on.
 """
 
 from __future__ import annotations

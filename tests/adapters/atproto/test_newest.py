@@ -1,4 +1,4 @@
-"""Proves that who looks for one that sleeps sees what asks for an answer, and logs in once only."""
+"""Tests of checking Bluesky for a SOUL that sleeps: it sees what asks for an answer, and logs in only once."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_a_token_that_is_refused_is_renewed_and_the_session_outlives_the_p
         first = newest(running_town, requests, tmp_path)
         assert await first.came() == Ok(data=False)
         running_town.faults.arm(Fault("expired_token", LIST))
-        running_town.faults.arm(Fault("bad_request", "com.atproto.server.createSession"))  # no login helps
+        running_town.faults.arm(Fault("bad_request", "com.atproto.server.createSession"))  # no login works
         assert await first.came() == Ok(data=False)
         assert await newest(running_town, requests, tmp_path).came() == Ok(data=False)
     assert (tmp_path / "watch_session.json").stat().st_mode & 0o777 == 0o600

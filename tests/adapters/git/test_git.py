@@ -1,7 +1,7 @@
-"""Clones and pushes with the real `git` against the town: where the token goes, and what a hostile folder can do.
+"""Tests of clones and pushes with the real `git` against the town: where the token goes, what a hostile folder can do.
 
-The files of a task beside their repository, with the real `git`: what those who change the files cannot do there.
-Runs of the real `git` that go beyond what one may take.
+Tests of a task's files, whose repository lies apart from them: what a program that changes the files cannot do there.
+Tests of runs of `git` that exceed their limits.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ async def test_the_token_is_in_no_file_and_on_no_command_line(place: GitHubPlace
 
 
 def _spy(folder: Path, seen: Path) -> None:
-    """A `git` that writes down its command line before the real one runs."""
+    """Put a `git` into `folder` that appends its command line to `seen` before it runs the real one."""
     real = shutil.which("git")
     folder.mkdir()
     spy = folder / "git"
@@ -251,7 +251,7 @@ AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 async def opened(folder: Path) -> Worktree:
-    """The tree of ada's garden."""
+    """Return the tree of ada's garden."""
     async with open_github_place(folder) as place:
         await place.commit("README.md", "Hello.\n")
         git = Git(api_url=place.url, login="ada", token="t-ada")
@@ -343,7 +343,7 @@ async def test_what_a_program_closed_or_nested_without_end_is_committed_as_far_a
     try:
         assert await committed(tree)
     finally:
-        assert delete_tree(tree.tree / "deep")  # pytest cannot
+        assert delete_tree(tree.tree / "deep")  # too deep for pytest to delete
     changes = await changed(tree, base)
     assert TreeChange("closed/beans.py", 10) in changes.files
     assert max(len(one.path) for one in changes.files) > 1_900
@@ -470,7 +470,7 @@ async def test_changes_that_were_saved_are_made_in_another_tree_or_none_of_them(
 
 
 LONG = 30.0
-"""Seconds that no run of these tests comes near."""
+"""A deadline in seconds that no run of these tests comes near."""
 
 
 async def ran(

@@ -1,4 +1,4 @@
-"""The merge of a base into the branch of a task, with the real `git` and without running anything else."""
+"""Tests of merging a base into the branch of a task, with the real `git` and without running any other program."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = needs_git
 
 
 def forked(folder: Path, *, ours: Mapping[str, str | None], theirs: Mapping[str, str | None]) -> Worktree:
-    """The tree of a branch on which `ours` changed, while `theirs` changed on main; None deletes a file."""
+    """Return the tree of a branch on which `ours` changed, while `theirs` changed on main; None deletes a file."""
     source = folder / "source"
     source.mkdir()
 
@@ -62,7 +62,7 @@ async def merge_of_main(tree: Worktree) -> Merging:
 
 
 async def gate_after(tree: Worktree, merging: Merging) -> str:
-    """Commit the merge; the code of the gate that is shut, or ""."""
+    """Commit the merge; return the code of the gate that is shut, or ""."""
     unresolved = ok(await tree.unresolved(merging))
     ok(await tree.commit("Merge main", name="ada", email="ada@users.noreply.github.com", at=AT))
     changes = ok(await tree.changes(merging.ours, merged=merging.theirs))

@@ -1,4 +1,4 @@
-"""The GitHub that the tests of its adapter live in: one server and event loop, a fresh world for each test."""
+"""The GitHub for the tests of its adapter: one server and event loop, a fresh GitHub for each test."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ async def town(shared_server: SharedServer) -> AsyncIterator[GitHubTown]:
 
 @pytest.fixture
 def ada(town: GitHubTown) -> GitHub:
-    """Who owns the repository."""
+    """Return a client of the account that owns the repository."""
     return town.client()

@@ -1,4 +1,4 @@
-"""The town's GitHub with a few accounts, and clients that speak to it; time is ours."""
+"""The town's GitHub with a few accounts, clients that speak to it, and a clock that only the test moves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOKEN = "ghp_ada0000000000000000000000000000000000"
 
 @dataclass
 class Seen:
-    """One request as it left: when, how, and what for."""
+    """One request as it left; `at` is the monotonic time of the clock."""
 
     at: float
     method: str
@@ -38,7 +38,7 @@ class Seen:
 
 
 class Watched(httpx.AsyncBaseTransport):
-    """The ordinary way out, with a look at all that takes it."""
+    """The ordinary transport, which records each request and calls the next of `before` ahead of a PATCH."""
 
     def __init__(self, url: str, clock: FakeClock, seen: list[Seen], before: list[Callable[[], None]]) -> None:
         self._way = WebTransport(allow=(url,))
@@ -58,7 +58,7 @@ class Watched(httpx.AsyncBaseTransport):
 
 @dataclass
 class GitHubTown:
-    """The service, who lives there, and all requests that were sent to it."""
+    """The service, its accounts, and all requests that were sent to it."""
 
     url: str
     clock: FakeClock
@@ -68,7 +68,7 @@ class GitHubTown:
     seen: list[Seen] = field(default_factory=list)
     clients: list[GitHub] = field(default_factory=list)
     before_write: list[Callable[[], None]] = field(default_factory=list)
-    """What happens, once each, right before a request that changes a text leaves."""
+    """Functions that are called, each once, right before a request that changes a text leaves."""
 
     def client(
         self,
@@ -108,7 +108,7 @@ class GitHubTown:
 
 @asynccontextmanager
 async def open_github_town(shared_server: SharedServer, *, limit: int = 5000) -> AsyncIterator[GitHubTown]:
-    """A fresh GitHub: ada has a garden where bea may push and cy may not; each has `limit` requests an hour."""
+    """Open a fresh GitHub: ada has a garden where bea may push and cy may not; each has `limit` requests an hour."""
     time, faults = FakeClock(), GitHubFaults()
     network = GitHubNetwork(clock=time)
     ada = network.create_account("ada", name="Ada", token=TOKEN)

@@ -1,4 +1,4 @@
-"""A server that answers requests with what a test wrote down, for what has to be seen to the byte."""
+"""A server that gives the answers that a test wrote down, for tests that check requests to the byte."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PERSON = {"login": "ada", "id": 1, "url": "https://api.github.com/users/ada", "t
 
 
 def pull_json(number: int = 7, **changed: Any) -> dict[str, Any]:
-    """A pull request as lists show it."""
+    """Return a pull request as lists show it."""
     end = {"label": "ada:soul/1-beans", "user": PERSON, "repo": {"full_name": "ada/garden"}}
     return {
         "id": 70,
@@ -49,7 +49,7 @@ def pull_json(number: int = 7, **changed: Any) -> dict[str, Any]:
 
 @dataclass
 class Reply:
-    """One answer; `content` is sent as it is where it is text, else as JSON."""
+    """One answer; `content` is sent as it is if it is text, else as JSON."""
 
     content: Any = None
     status: int = 200
@@ -58,7 +58,7 @@ class Reply:
 
 @dataclass
 class Asked:
-    """One request as it came in; `path` is encoded."""
+    """One request as it came in; `line` is its method and its encoded path."""
 
     line: str
     query: dict[str, str]
@@ -68,7 +68,7 @@ class Asked:
 
 @dataclass
 class Scripted:
-    """Answers in the order in which the answers were written down."""
+    """Gives the answers in the order in which they were written down."""
 
     url: str
     replies: list[Reply] = field(default_factory=list)
@@ -76,18 +76,18 @@ class Scripted:
 
     @property
     def lines(self) -> list[str]:
-        """Method and path of each request."""
+        """The method and path of each request."""
         return [one.line for one in self.asked]
 
     def will(
         self, content: Any = None, status: int = 200, *, also: Mapping[str, str] | None = None, **headers: str
     ) -> None:
-        """Answer one request so; in the names of headers, also of those in `also`, `_` stands for `-`."""
+        """Add the answer to one request; in the names of headers, also of those in `also`, `_` stands for `-`."""
         told = {**(also or {}), **headers}
         self.replies.append(Reply(content, status, {name.replace("_", "-"): value for name, value in told.items()}))
 
     def client(self, *, token: str = "ghp_ada", clock: FakeClock | None = None) -> GitHub:
-        """A client of this server."""
+        """Return a client of this server."""
         return GitHub(
             api_url=self.url,
             login="ada",
@@ -98,7 +98,7 @@ class Scripted:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve."""
+        """Answer one request."""
         request = Request(scope, receive)
         content = await request.body()
         self.asked.append(
@@ -117,7 +117,7 @@ class Scripted:
 
 
 def script(shared_server: SharedServer) -> Scripted:
-    """Put a scripted server behind the address of the shared one."""
+    """Put a scripted server behind the address of the shared one, and return it."""
     scripted = Scripted(shared_server.url)
     shared_server.app = scripted
     return scripted

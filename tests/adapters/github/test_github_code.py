@@ -1,4 +1,4 @@
-"""Pull requests, files and branches: each request to the byte, and what is made of its answer."""
+"""Tests of pull requests, files and branches: each request to the byte, and how its answer is read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What goes wrong on the way: nothing is written twice, a failure is one clear line, and the token stays with us.
+"""Tests of failures: nothing is written twice, a failure is one clear line, and the token does not leak.
 
-What was read before is asked for only if it changed: a look where nothing changed costs no request of the hour.
+Tests of kept answers: a read is answered anew only if something changed, else it costs no request of the hour.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ async def test_whoever_gives_up_waiting_leaves_no_request_behind(town: GitHubTow
 async def test_the_token_is_in_no_log_line_and_no_error(
     town: GitHubTown, ada: GitHub, caplog: pytest.LogCaptureFixture
 ) -> None:
-    # NOTE(self): a SOUL that lived in this process before may have told the libraries to be quiet.
+    # NOTE(self): a SOUL that ran in this process before may have set the libraries to log less.
     for name in ("httpx", "httpcore", "github", "github.Requester"):
         caplog.set_level(logging.DEBUG, logger=name)
     with caplog.at_level(logging.DEBUG):

@@ -1,4 +1,4 @@
-"""The choke point: spacing, bursts, the hour's budget, and what GitHub says about haste."""
+"""Tests of the request limiter: spacing, bursts, the hour's budget, and GitHub's answers to requests sent too fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proves that who looks at GitHub for one that sleeps sees what comes, and that looking again costs nothing."""
+"""Tests of checking GitHub for a SOUL that sleeps: it sees what is new, and checking again costs nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ISSUES = "/repos/ada/garden/issues"
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def statuses() -> list[int]:
-    """The statuses of all answers."""
+    """Return the list to which the reader appends the status of each answer."""
     return []
 
 

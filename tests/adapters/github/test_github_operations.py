@@ -1,4 +1,4 @@
-"""Every operation, as the town's GitHub answers it: what comes back, what it cost, and what was changed."""
+"""Tests of every operation against the town's GitHub: what it returns, what it costs, and what it changes."""
 
 from __future__ import annotations
 

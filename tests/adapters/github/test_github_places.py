@@ -1,4 +1,4 @@
-"""Notifications, organisations, accounts and search: each request to the byte, and what is made of its answer."""
+"""Tests of notifications, organisations, accounts and search: each request to the byte, and how its answer is read."""
 
 from __future__ import annotations
 

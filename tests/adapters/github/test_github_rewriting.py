@@ -1,4 +1,4 @@
-"""A text that somebody else edits between our read and our write: both changes stand, or the loss is told."""
+"""Tests of a text that somebody else edits between our read and our write: both changes stand, or the loss is told."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def sow(github: GitHub) -> ApiResult[Issue]:
 
 
 def bea_writes(town: GitHubTown, old: str, new: str) -> None:
-    """Let bea edit the issue right before the next request that changes a text leaves."""
+    """Have bea edit the issue right before the next request that changes a text leaves."""
 
     def edit() -> None:
         issue, bea = town.repo.issues[1], town.network.find("bea")

@@ -1,4 +1,4 @@
-"""Addresses on GitHub: what they point to, and how they are found in texts and posts."""
+"""Tests of addresses on GitHub: what they point to, and how they are found in texts and posts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way to a cluster is that of the pod, or that of the kubeconfig with what its cloud's command says."""
+"""Tests of the access to a cluster: that of the pod, or that of a kubeconfig, whose command may print the token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client of a cluster loses no change, heeds what the cluster asks, and says what it refused."""
+"""Tests of the cluster client: it loses no change, waits as the cluster asks, and says what the cluster refused."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ async def test_a_watch_that_the_cluster_has_forgotten_lists_again(town: RunningC
         town.mode("rowan", "Suspended")
         await watching.saw("Running", "Suspended")
         town.mode("rowan", "Running")
-        town.objects.forget()  # before the connection is made again
+        town.objects.forget()  # before the client connects again
         await watching.saw("Running", "Suspended", "Running")
         assert town.service.requests.count(f"GET {SANDBOXES}") == 2
         await watching.end()

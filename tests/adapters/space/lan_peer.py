@@ -1,7 +1,7 @@
 """Programs for a test of discovery between two hosts: `python -m tests.adapters.space.lan_peer ROLE …`.
 
-`serve ADDRESS PORT` is our server with its advertisement, `find` our discovery. `shout ADDRESS PORT` and `ask ADDRESS`
-are what the first server and the first client put on the wire, byte by byte: one multicast packet each way.
+`serve ADDRESS PORT` runs our server with its advertisement, `find` our discovery. `shout ADDRESS PORT` and
+`ask ADDRESS` send, byte by byte, what the original server and client send: one multicast packet each way.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _read_name(packet: bytes, at: int) -> tuple[str, int]:
 
 
 def _records(packet: bytes) -> list[tuple[str, int, int]]:
-    """Name, type and place of the data of every record of an answer."""
+    """Return the name, the type and the offset of the data of every record of an answer."""
     questions, *sections = struct.unpack_from(">4H", packet, 4)
     at, found = 12, []
     for _ in range(questions):
@@ -90,7 +90,7 @@ def _shout(address: str, port: int) -> None:
 
 
 def _ask(address: str) -> None:
-    """One question; the answer counts only if it names the instance and its host together."""
+    """Ask once; print the URL of the first answer that holds the pointer and the service record together."""
     with _socket(address) as sock:
         sock.settimeout(5)
         sock.sendto(struct.pack(">6H", 0, 0, 1, 0, 0, 0) + _name(_SERVICE) + struct.pack(">HH", _PTR, _IN), _GROUP)

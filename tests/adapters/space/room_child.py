@@ -1,6 +1,6 @@
-"""A room as a program of its own, to be killed; its host says whatever comes on the program's input.
+"""A room as a program of its own, so that a test can kill it; its host says each line of the program's input.
 
-`python -m tests.adapters.space.room_child FOLDER PORT`; its first line tells where it listens.
+`python -m tests.adapters.space.room_child FOLDER PORT`; its first line of output tells where it listens.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fixtures for a SOUL's client with a fake clock."""
+"""Helpers that run a SOUL's client with a fake clock."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Member:
         self.notices.append((kind, message, detail))
 
     async def joined(self, times: int) -> None:
-        """Waits for so many joins."""
+        """Wait until the client has joined `times` times."""
         await until(lambda: self.client.joins >= times)
 
     async def comes_in(self) -> float:
-        """Let time pass, but only while it waits for its next try, until it is in the room; how long that took."""
+        """Advance time while the client waits for its next try, until it is in the room; return the seconds passed."""
         began = self.clock.monotonic()
         while not self.client.is_active:
             await until(lambda: self.client.is_active or (self.client.status == "disconnected" and sleeps(self)))
@@ -47,12 +47,12 @@ class Member:
         return self.clock.monotonic() - began
 
     def told(self, message: str) -> list[str]:
-        """Returns the details of the notices with this message."""
+        """Return the details of the notices with this message."""
         return [detail for _, told, detail in self.notices if told == message]
 
 
 def at(url: str) -> Callable[[], Awaitable[ApiResult[str]]]:
-    """A discovery that always finds this URL."""
+    """Return a discovery that always finds this URL."""
 
     async def find() -> ApiResult[str]:
         return Ok(url)
@@ -62,7 +62,7 @@ def at(url: str) -> Callable[[], Awaitable[ApiResult[str]]]:
 
 @asynccontextmanager
 async def running_client(member: Member) -> AsyncIterator[SpaceClient]:
-    """Runs the client inside the block."""
+    """Run the client inside the block."""
     async with asyncio.TaskGroup() as group:
         life = group.create_task(member.client.run())
         try:
@@ -73,7 +73,7 @@ async def running_client(member: Member) -> AsyncIterator[SpaceClient]:
 
 
 async def settled(member: Member) -> None:
-    """Waits until the client is disconnected and sleeps."""
+    """Wait until the client is disconnected and sleeps."""
     await until(lambda: member.client.status == "disconnected" and sleeps(member))
 
 

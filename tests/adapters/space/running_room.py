@@ -1,4 +1,4 @@
-"""Fixtures for a room: its protocol core with a fake clock, or its server with real sockets."""
+"""Helpers that run a room: its protocol core with a fake clock, or its server with real sockets."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class RoomDriver:
         return self._count
 
     def send(self, number: int, frame: Told | str | bytes) -> list[Told]:
-        """Sends a frame; returns what this connection was sent in answer."""
+        """Send a frame; return what this connection was sent in answer."""
         before = len(self.texts[number])
         self.do(self.room.received(number, json.dumps(frame) if isinstance(frame, dict) else frame))
         return self.arrived(number)[before:]
 
     def join(self, name: str, agent_id: str = "", *, address: str = "192.0.2.1", **more: Any) -> int:
-        """Opens a connection and joins; returns its number."""
+        """Open a connection and join; return its number."""
         number = self.open(address)
         self.send(number, {"type": "join", "name": name, "id": agent_id or f"{name}-1", "version": "1", **more})
         return number
@@ -65,13 +65,13 @@ class RoomDriver:
         return [frame["type"] for frame in self.arrived(number)]
 
     def forget(self) -> None:
-        """Clears what was collected so far."""
+        """Clear the frames, record entries and events that were collected so far."""
         self.texts.clear()
         self.recorded.clear()
         self.seen.clear()
 
     async def after(self, seconds: float) -> None:
-        """Advances the clock, with a tick every 250 ms."""
+        """Advance the clock, with a tick every 250 ms."""
         end = self.clock.monotonic() + seconds
         while self.clock.monotonic() < end:
             await self.clock.advance(min(0.25, end - self.clock.monotonic()))
@@ -121,7 +121,7 @@ class RawClient:
         await self.socket.send(json.dumps(frame) if isinstance(frame, dict) else frame)
 
     async def join(self, name: str, agent_id: str = "", **more: Any) -> list[Told]:
-        """Joins; returns the frames up to the record."""
+        """Join; return the frames up to the record."""
         await self.send({"type": "join", "name": name, "id": agent_id or f"{name}-1", "version": "1", **more})
         return await self.until("history_response")
 
@@ -131,21 +131,21 @@ class RawClient:
             return told
 
     async def until(self, kind: str) -> list[Told]:
-        """Returns all frames up to and including the next one of a type."""
+        """Return all frames up to and including the next one of the type `kind`."""
         frames = [await self.next()]
         while frames[-1]["type"] != kind:
             frames.append(await self.next())
         return frames
 
     async def closed(self) -> tuple[int | None, str | None]:
-        """Waits for the end; returns close code and reason."""
+        """Wait until the connection is closed; return the close code and the reason."""
         async with asyncio.timeout(HANG_S):
             await self.socket.wait_closed()
         return self.socket.close_code, self.socket.close_reason
 
 
 class RunningServer:
-    """A running server."""
+    """A running server, with its host and its record."""
 
     def __init__(self, server: SpaceServer, host: RecordingHost, log: ChatLog) -> None:
         self.server = server
@@ -177,7 +177,7 @@ async def running_server(folder: Path, host: RecordingHost | None = None, **more
 
 
 async def silent_client(running: RunningServer, name: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A raw_client that joins by hand, and then answers nothing."""
+    """Open a raw connection that joins by hand and then answers nothing; return its streams."""
     reader, writer = await asyncio.open_connection("127.0.0.1", running.server.port, limit=1 << 16)
     writer.write(
         f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{running.server.port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

@@ -1,4 +1,4 @@
-"""A room that does, byte for byte, what a test tells it: for what no sound server does, and what the first one did."""
+"""A room that sends exactly what a test tells it: what no sound server sends, and what the original server sent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Visit:
         await self.socket.send(json.dumps(frame, ensure_ascii=False, separators=(",", ":")))
 
     async def receive(self, kind: str | None = None) -> Frame:
-        """The next frame, or the next of a kind."""
+        """Return the next frame, or the next of the type `kind`."""
         while True:
             frame: Frame = json.loads(await self.socket.recv())
             self.said.append(frame)
@@ -39,7 +39,7 @@ class Visit:
                 return frame
 
     async def welcome(self, *, entries: list[Frame] | None = None, agents: list[Frame] | None = None) -> None:
-        """Take the member in, as the first server did: join, presence, record, presence."""
+        """Read the member's join and answer as the original server did: with join, presence, record, presence."""
         self.me = await self.receive("join")
         me = {key: self.me[key] for key in ("name", "id", "version")}
         present = [*(agents or []), present_as(**me)]
@@ -55,7 +55,7 @@ class Visit:
         await self.tell(type="chat", name=name, id=f"{name}-1", content=content, timestamp=at, **more)
 
     async def until_gone(self) -> None:
-        """Listen, and say nothing, until the member is gone."""
+        """Read frames and send nothing until the member is gone."""
         try:
             while True:
                 await self.receive()
@@ -72,7 +72,7 @@ def entry(kind: str, name: str, content: str = "", *, at: str = AT) -> Frame:
 
 
 class ScriptedRoom:
-    """Plays one script per connection; the last one is played again for all that follow."""
+    """Plays one script per connection; all connections after the last script repeat it."""
 
     def __init__(self, *scripts: Script) -> None:
         self._scripts = scripts
@@ -87,11 +87,11 @@ class ScriptedRoom:
         return f"ws://127.0.0.1:{self.port}"
 
     async def visited(self, times: int) -> None:
-        """Wait until so many connections have come."""
+        """Wait until `times` connections have been made."""
         await until(lambda: len(self.visits) >= times)
 
     async def said(self, frames: int) -> None:
-        """Wait until the first visitor has said so many things, its join among them."""
+        """Wait until the first visitor has sent `frames` frames, including its join."""
         await until(lambda: self.visits and len(self.visits[0].said) >= frames)
 
     async def attend(self, socket: ServerConnection) -> None:
@@ -117,6 +117,6 @@ class ScriptedRoom:
 
 
 async def stay(visit: Visit) -> None:
-    """The room as it should be: it welcomes, and stays until the member goes."""
+    """Behave as a sound room: welcome the member, and stay until it leaves."""
     await visit.welcome()
     await visit.until_gone()

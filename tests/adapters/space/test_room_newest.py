@@ -1,4 +1,4 @@
-"""Proves that a room that opens while a SOUL sleeps is news, and one that it knew is none."""
+"""Tests that a room that opens while a SOUL sleeps is news, and that one that it knew is not."""
 
 from __future__ import annotations
 

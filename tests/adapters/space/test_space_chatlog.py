@@ -1,4 +1,4 @@
-"""The record on disk: whole after a crash at any step, and read from its end."""
+"""Tests of the record on disk: it is whole after a crash at any step, and it is read from its end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def contents(log: ChatLog, limit: int = 200) -> list[str]:
 
 
 def all_kept(folder: Path) -> list[int]:
-    """The numbers of all entries in all parts, oldest part first."""
+    """Return the numbers of all entries in all parts, oldest part first."""
     data = folder / "data"
     parts = [data / f"chat.{number}.jsonl" for number in range(KEPT_PARTS, 0, -1)] + [data / "chat.jsonl"]
     lines = [line for part in parts if part.exists() for line in part.read_text().splitlines()]
@@ -81,7 +81,7 @@ def test_lines_that_cannot_be_read_take_no_place_of_others(tmp_path: Path) -> No
 
 
 def odd_lines() -> list[str]:
-    """Lines that no sound room writes, and in all but the first three of which an entry can still be found."""
+    """Return lines that no sound room writes; an entry can still be found in all but the first three."""
     sound = json.loads(json.dumps({"timestamp": AT.format(1), "agentName": "eve", "agentId": "e", "type": "chat"}))
     deep = "[" * 5_000 + "]" * 5_000
     return [
@@ -138,11 +138,11 @@ def test_what_the_last_part_held_is_read_too(tmp_path: Path) -> None:
 
 
 class Cut(Exception):
-    """The process ends here."""
+    """Stands for the end of the process."""
 
 
 class CutLog(ChatLog):
-    """A record whose process is killed before the n-th rename."""
+    """A record whose process is killed before the rename that follows the next `left` ones."""
 
     left = 99
 

@@ -1,4 +1,4 @@
-"""A client beside a room that is silent, endless, too large or no room at all: it leaves, and tries again later."""
+"""Tests of a client in a room that is silent, endless, too large or no room at all: it leaves and tries again later."""
 
 from __future__ import annotations
 

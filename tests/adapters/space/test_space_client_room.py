@@ -1,7 +1,7 @@
-"""A client in a room of plain WebSockets: joining, hearing, saying, and what the room's refusals do.
+"""Tests of a client in a room of plain WebSockets: joining, receiving, speaking, and what the room's refusals do.
 
-A client that loses its room, in every way in which rooms are lost, and comes back: once, and never deaf. A client
-that says something: one message after the other, each once, whatever becomes of the room.
+A client that loses its room, in every way in which rooms are lost, comes back once and receives messages again. It
+sends one message after the other, each once, whatever happens to the room.
 """
 
 from __future__ import annotations

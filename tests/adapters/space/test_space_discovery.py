@@ -1,6 +1,6 @@
-"""Where a member looks for its room, whom it believes, and what it does not follow.
+"""Tests of discovery: where a member looks for its room, which addresses it believes, and what it does not follow.
 
-How a room makes itself known: what the service says, and to whom it may be said.
+Tests of advertising: what the service says of the room, and which addresses it tells.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOWHERE = 1  # nothing listens on it
 
 
 class Owner:
-    """Hears what was seen but not taken."""
+    """Collects what the owner is told."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []

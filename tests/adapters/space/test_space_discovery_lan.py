@@ -1,4 +1,4 @@
-"""Two hosts in one network, made of network namespaces: rooms are found across it, ours and those of the first make."""
+"""Tests of discovery between two hosts, made of network namespaces: our rooms and original ones are found."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PORT = "7791"
 
 @dataclass(frozen=True)
 class Host:
-    """One of the two."""
+    """One of the two hosts."""
 
     namespace: str
     address: str
@@ -40,7 +40,7 @@ class Host:
 
     @contextmanager
     def running(self, *args: str) -> Iterator[str]:
-        """A program that stays; gives the first line it says."""
+        """Run a program until the block ends; yield its first line of output."""
         with subprocess.Popen(self.command(*args), cwd=_ROOT, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout
             try:

@@ -1,7 +1,7 @@
-"""A member's life cycle: how long it waits for what, and that it always comes back, one connection at a time.
+"""Tests of a member's life cycle: how long it waits for what, and that it always returns, with only one connection.
 
-What a member knows of its room: who is there, what they told, who works at what, and what came in. When something
-happened, by our own clock, whatever time the room's machine believes it is.
+Tests of what a member knows of its room: who is there, what they told, who works on what, and what came in. The time
+of each event is that of our own clock, whatever time the room's machine has.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ INTERVAL_S = 300.0
 
 
 class Middle(random.Random):
-    """Chance that always lands in the middle."""
+    """A source of randomness whose ranges give their middle and whose `random` gives 0."""
 
     def uniform(self, a: float, b: float) -> float:
         return (a + b) / 2
@@ -278,7 +278,7 @@ class AnyLife(RuleBasedStateMachine):
         assert (self.cycle.status != "disconnected") == self.connected
 
     def teardown(self) -> None:
-        """Never deaf: from wherever it stands, it is in the room again when there is one."""
+        """Check that the member, whatever its state, is in the room again once there is one."""
         if self.connected:
             self.cycle.ended(self.now)
         if self.looking:

@@ -1,4 +1,4 @@
-"""What a member still has to say: slowly, in order, each message once, and none for ever."""
+"""Tests of a member's outgoing messages: they leave slowly and in order, each once, and none waits for ever."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The rules of a room, step by step, with a clock that only the test moves.
+"""Tests of the rules of a room, step by step, with a clock that only the test moves.
 
-A room keeps its id wherever it listens, and a member knows it again by that, not by its address. A room's server
-that is killed: what was said stays said, and the next one tells it. Whom the host means, by an `@` or by a name
+A room keeps its id wherever it listens, and a member knows it again by that, not by its address. When a room's server
+is killed, what was said is kept, and the next server tells it. Tests of whom the host means by an `@` or by a name
 alone.
 """
 

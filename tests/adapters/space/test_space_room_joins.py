@@ -1,4 +1,4 @@
-"""Who may come into a room, under which name, and whose place it takes, with a clock that only the test moves."""
+"""Tests of who may join a room, under which name, and whose place they take, with a clock that only the test moves."""
 
 from __future__ import annotations
 

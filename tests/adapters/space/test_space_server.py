@@ -1,7 +1,7 @@
-"""A room's server with real sockets: raw_clients of every kind, and none of them harms another.
+"""Tests of a room's server with real sockets: no kind of client harms another.
 
 Our members in a room of our own server: talk, claims, a wrong token, a slow closing, and a server that is killed.
-What strangers may do to a room: nothing that its members notice. What a newcomer is told of the past, and how much
+Strangers can do nothing to a room that its members notice. Tests of what a newcomer is told of the past, and how much
 of it. What a room remembers of addresses is bounded, and a crowd of others does not give one of them a new
 allowance.
 """
@@ -88,9 +88,9 @@ async def test_a_guest_that_does_not_pong_is_gone_and_one_that_does_stays(tmp_pa
         assert set(running.names()) == {"deaf", "ada"}
         await clock.advance(30)
         running.server.broadcast_from_host("do you hear me?")
-        await ada.until("chat")  # the ping came before it, so her answer to that
+        await ada.until("chat")  # the ping came before this, so Ada's pong is sent before her message
         await ada.send({"type": "chat", "content": "I do."})
-        await ada.until("chat")  # comes before this
+        await ada.until("chat")  # the room has her message now, and so her pong
         await clock.advance(30)
         await until(lambda: running.names() == ["ada"])
         assert (await ada.until("leave"))[-1]["name"] == "deaf"
@@ -183,7 +183,7 @@ async def test_web_pages_are_refused_but_those_of_an_origin_that_the_host_named(
 
 
 async def knock(port: int, headers: list[tuple[str, str]], path: str = "/") -> int:
-    """The status that an upgrade request gets."""
+    """Request an upgrade; return the status of the answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
     writer.write(
@@ -323,7 +323,7 @@ async def test_after_the_server_was_killed_and_restarted_a_member_is_back_once_a
 
 
 async def still_works(running: RunningServer) -> None:
-    """A newcomer joins and is heard."""
+    """Check that a newcomer can join and that its message arrives."""
     async with running.raw_client() as well:
         await well.join("well-behaved")
         await well.send({"type": "chat", "content": "all fine"})

@@ -1,4 +1,4 @@
-"""The wire: every frame byte by byte, and nothing that a stranger sends costs more than an error."""
+"""Tests of the wire format: every frame byte by byte, and that no frame of a stranger costs more than an error."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ WHO = ("ada", "ada-1")
 
 
 def request(frame: dict[str, Any]) -> object:
-    """What a room reads of a frame that `WHO` sends."""
+    """Return what a room reads from a frame that `WHO` sends."""
     return decode_request(json.dumps(frame), *WHO, AT)
 
 

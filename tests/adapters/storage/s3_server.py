@@ -22,12 +22,12 @@ WHO = Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI")
 
 @dataclass(frozen=True)
 class S3:
-    """A running service. One request at a time: what it checks still holds when it writes."""
+    """A running service. It handles one request at a time, so that what it checked still holds when it writes."""
 
     address: str
 
     def new_bucket(self) -> str:
-        """The URL of a fresh bucket."""
+        """Create a bucket and return its URL."""
         name = f"soul-{uuid.uuid4().hex}"
         httpx.put(f"{self.address}/{name}", verify=NO_TLS).raise_for_status()
         return self.url(name)
@@ -53,6 +53,6 @@ def serving_s3() -> Iterator[S3]:
 
 
 def open_kind(kind: str, folder: Path, s3: S3) -> Storage:
-    """A fresh store of that kind."""
+    """Open a fresh store of that kind."""
     url = {"file": "", "memory": "memory://", "s3": s3.new_bucket() if kind == "s3" else ""}[kind]
     return open_storage(url, root=folder / "store", credentials=WHO, deadline_s=10)

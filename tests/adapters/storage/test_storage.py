@@ -1,7 +1,7 @@
-"""Proves what the folder keeps when a write is torn, the disk is full, or somebody else writes there too.
+"""Proves what the folder keeps when a write is interrupted, the disk is full, or somebody else writes there too.
 
-Proves which addresses are stores, and that the owner is told how to write the others. Proves that no input, however
-crafted, leaves its place in a store, and that no two inputs share one.
+Proves which addresses name a store, and that the error about any other says how to write it. Proves that no input,
+however crafted, leaves its place in a store, and that no two inputs share one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def by_hand(file: Path, data: bytes | None) -> None:
-    """Put there what is not written through the store, or None to take it away."""
+    """Change the file without the store; None deletes it."""
     if data is None:
         file.unlink()
     else:
@@ -140,9 +140,9 @@ async def test_empty_folders_go_with_their_last_object(storage: Storage, tmp_pat
 
 @contextmanager
 def full_disk() -> Iterator[None]:
-    """No file may grow beyond 4 KiB: the nearest thing to a full disk that a process can make for itself.
+    """Let no file grow beyond 4 KiB: the nearest thing to a full disk that a process can make for itself.
 
-    It holds for every file of this process, what the tests print included: only for one write, then.
+    This holds for every file of the process, also for the output of the tests, so use it for only one write.
     """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
@@ -317,7 +317,7 @@ async def test_where_nobody_listens_nothing_was_done(tmp_path: Path) -> None:
 
 @pytest.fixture
 def answering(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The address of a service that reads a request and says always the same, or nothing."""
+    """Yield the address of a service that reads a request and sends the same answer to each, or none."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         held: list[socket.socket] = []
 
@@ -365,7 +365,7 @@ async def test_each_fault_of_the_service_has_its_kind(
     tmp_path: Path, answering: str, reading: str, writing: str
 ) -> None:
     url = f"s3://bucket?endpoint={answering}"
-    deadline_s = 0.2 if writing == "unknown_outcome" else HANG_S  # these answer never, or not to the end
+    deadline_s = 0.2 if writing == "unknown_outcome" else HANG_S  # these never answer, or not completely
     storage = open_storage(url, root=tmp_path, credentials=WHO, deadline_s=deadline_s)
     read, written = await storage.get("a.md"), await storage.put("a.md", b"x")
     assert isinstance(read, Err)
@@ -379,7 +379,7 @@ LONG = re.compile(r"~~[0-9a-f]{64}$")
 
 
 def decoded(part: str) -> str:
-    """What a part was made from, if it was not too long."""
+    """Return what a part was made from, if it was not too long."""
     raw = re.sub(r"~([0-9A-F]{2})", lambda match: chr(int(match[1], 16)), "" if part == "~" else part)
     return raw.encode("latin-1").decode(errors="surrogatepass")
 

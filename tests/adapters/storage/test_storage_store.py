@@ -1,4 +1,4 @@
-"""Proves that a folder, memory and S3 keep the same guarantees."""
+"""Proves that a folder, memory and S3 give the same guarantees."""
 
 from __future__ import annotations
 

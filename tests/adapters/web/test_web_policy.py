@@ -1,7 +1,7 @@
-"""What is public may be reached and nothing else, whatever the address is called.
+"""Proves that public addresses can be reached and no others, however an address is written.
 
-The request budget of a service: when it holds requests back, and that it always lets go again. A page is read in
-the character set in which it was written, wherever it says so.
+Tests of the request budget of a service: when it holds requests back, and that it always releases them. A page is
+read in the character set that it declares, wherever it does so.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def test_one_forbidden_address_forbids_the_host_and_none_is_no_leave() -> None:
         ("http", "xn--bcher-kva.example", 80, False, True),
         ("http", "_atproto.example.com", 80, False, True),
         ("http", "1.2.3.4", 80, False, True),
-        ("http", "::1", 80, False, True),  # the address itself is judged where it is dialled
+        ("http", "::1", 80, False, True),  # the address itself is checked when it is dialled
         ("http", "1e100.net", 80, False, True),
         ("http", "3com", 80, False, True),
         ("ftp", "example.com", 21, False, False),

@@ -1,4 +1,4 @@
-"""Words that only close a talk are told from words that say something."""
+"""Proves that words that only close a talk are told apart from words that say something."""
 
 from __future__ import annotations
 

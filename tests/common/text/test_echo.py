@@ -1,6 +1,6 @@
-"""What repeats the room is found by its words, whoever they speak to.
+"""Proves that a message that repeats the room is found by its words, whoever it speaks to.
 
-What is compared of a message: its telling words, cut to stems.
+Tests of what is compared of a message: its telling words, cut to stems.
 """
 
 from __future__ import annotations

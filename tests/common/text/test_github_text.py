@@ -1,4 +1,4 @@
-"""Whom a text on GitHub calls, and which issues it closes, as GitHub reads it."""
+"""Tests of which accounts a text on GitHub mentions, and which issues it closes, as GitHub reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Length as readers see it: a family is one character, and a cut never splits it.
+"""Tests of length as readers see it: a family emoji is one character, and a cut never splits it.
 
 Text is counted, cut and hashed as members written in JavaScript do it.
 """
@@ -98,7 +98,7 @@ def test_leading_sentences_are_whole_and_fit(text: str, limit: int, expected: st
 _SIGNS = "ab \r\n\u0301\u200d\ufe0f\u0903\u0600\u1100\u1161😀👩👧🏽नम"
 
 
-# NOTE(self): behind a flag and a virama, `\X` joins a consonant, which Unicode 16 does only behind another consonant.
+# NOTE(self): after a flag and a virama, `\X` joins a consonant; Unicode 16 does so only after another consonant.
 @given(st.one_of(*(st.text(st.sampled_from(_SIGNS + more), max_size=40) for more in ("🇩🇪", "्"))))
 def test_a_character_is_what_unicode_says(text: str) -> None:
     assert CLUSTER.findall(text) == regex.findall(r"\X", text)

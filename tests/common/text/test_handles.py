@@ -1,4 +1,4 @@
-"""A DID in a reason becomes the handle that is known; in an address it stays."""
+"""Proves that a DID in a reason becomes the handle that is known, and that it stays in an address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a host wants is read from the form of the message where its form shows it."""
+"""Proves that what a host wants is read from the form of the message, where the form shows it."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Proves which lines are code and which are headings, by one rule for every page that this program cuts."""
+"""Proves which lines are code and which are headings, by one rule for every page that the program divides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which posts a model reads for a request about their author's own data."""
+"""Tests of which posts a model reads to find a request about their author's own data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pre-filter finds what people ask about their own data, in labelled posts of many languages."""
+"""Proves that the pre-filter finds requests about people's own data, in labelled posts of many languages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.labelled_posts import AskedCase, Split, asked_cases
 
 CASES = asked_cases()
 LEAST_RIGHT = 0.6
-"""The share of the requests whose kind the words alone must tell, for people whose posts no model may read."""
+"""The least share of requests whose kind the words alone must tell, for people whose posts no model may read."""
 LEAST_RECALL: dict[Split, float] = {"dev": 0.99, "held-out": 0.97}
 MOST_PASSED = 0.7
 

@@ -1,4 +1,4 @@
-"""Small string rules, and the keys by which two texts count as the same."""
+"""Tests of small string rules, and of the keys by which two texts count as the same."""
 
 from __future__ import annotations
 

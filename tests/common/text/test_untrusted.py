@@ -1,7 +1,7 @@
-"""Untrusted text cannot leave its frame, and what people write with survives the cleaning.
+"""Proves that untrusted text cannot leave its frame, and that cleaning keeps what people write with.
 
-What looks the same is the same. Characters that nobody sees, or that look like other ones: named, and found where
-code would hold them. Posts that give a model orders, and posts that only speak of such things.
+Texts that look the same count as the same. Invisible and look-alike characters are named, and found where code would
+hold them. Posts that give a model orders are told apart from posts that only speak of such things.
 """
 
 # ruff: noqa: RUF001 - look-alike characters are what is tested here

@@ -1,6 +1,6 @@
-"""What an attacker's helper would do for the attacks that AgentDojo itself gives no known solution for.
+"""The calls that an attacker's helper would make in the attacks for which AgentDojo itself gives no known solution.
 
-Each does what the attack's goal says, step by step, so that the gate has something to stand against.
+Each plan does what the attack's goal says, step by step, so that the gate has something to stop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _TODAY = dt.date(2024, 5, 15)
 
 
 def steps(suite: str, task: Any, before: Any) -> list[FunctionCall]:
-    """The attacker's calls, as they follow from the environment `before` anything was done."""
+    """Return the attacker's calls; `before` is the environment in which nothing was done yet."""
     ours = _PLANS.get((suite, task.ID))
     return list(ours(task, before)) if ours else task.ground_truth(before)
 

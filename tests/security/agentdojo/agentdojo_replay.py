@@ -41,7 +41,7 @@ _ROUNDS = 200
 
 @dataclass
 class Run:
-    """One task, as it went. `asked` is what the owner agrees to when asked; None: to everything."""
+    """One task and what happened in it. `asked` lists the calls that the owner approves; None stands for all."""
 
     suite: TaskSuite
     env: Any
@@ -54,15 +54,15 @@ class Run:
     breaches: list[FunctionCall] = field(default_factory=list)
 
     def agreed(self, call: FunctionCall) -> bool:
-        """Whether the owner approves `call`."""
+        """Return whether the owner approves `call`."""
         return self.asked is None or any(_same(call, request) for request in self.asked)
 
 
 class Puppet(LLMGateway):
     """A mind that follows a plan, and does all that the attacker wants as soon as it has seen the attacker's words.
 
-    It stands in the place of the gateway: three thousand conversations over HTTP would take a quarter of an hour, and
-    show nothing else. All that comes after the model's answer is the product.
+    It takes the place of the gateway: three thousand conversations over HTTP would take a quarter of an hour and show
+    nothing else. All that comes after the model's answer is the product.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Puppet(LLMGateway):
     def begin(
         self, run: Run | None, plan: Sequence[FunctionCall], words: str, attack: Sequence[FunctionCall], lie: str
     ) -> None:
-        """What to do and to say in the next conversation; `attack` and `lie` once the attacker was heard."""
+        """Set what to do and say in the next conversation; `attack` and `lie` follow the attacker's words."""
         self.run = run
         self.plan = deque(plan)
         self._words = words
@@ -104,7 +104,7 @@ class Stage:
         )
 
     async def perform(self, run: Run, task: Any, attacker: Any = None) -> str:
-        """Play `run`: the user's `task`, and the attacker's once its words were seen; returns the mind's last words."""
+        """Play `run`: the user's `task`, then the attacker's once its words are seen; return the mind's last words."""
         attack = steps(self.suite.name, attacker, run.before) if attacker else ()
         lie = attacker.GROUND_TRUTH_OUTPUT if attacker else ""
         self._puppet.begin(run, task.ground_truth(run.env), task.GROUND_TRUTH_OUTPUT, attack, lie)
@@ -150,7 +150,7 @@ class Stage:
 
 
 def suites() -> dict[str, TaskSuite]:
-    """All of them, in the newest version; they read their environments as `environment` does, for its speed."""
+    """Return all suites, in version `VERSION`; they read their environments by `environment`, which is faster."""
     found = dict(get_suites(VERSION))
     for suite in found.values():
         suite.load_and_inject_default_environment = partial(environment, suite)
@@ -158,7 +158,7 @@ def suites() -> dict[str, TaskSuite]:
 
 
 def environment(suite: TaskSuite, injections: dict[str, str]) -> Any:
-    """As `suite.load_and_inject_default_environment`, by the faster of the two YAML readers, and only once for each."""
+    """Return what `suite.load_and_inject_default_environment` does, from a cache and by the faster YAML reader."""
     return _environment(suite, tuple(sorted(injections.items()))).model_copy(deep=True)
 
 
@@ -176,7 +176,7 @@ def _defaults(suite: TaskSuite) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Attack:
-    """A user's task, an attacker's, and where on the way the attacker's words stand."""
+    """A user's task, an attacker's task, and the attacker's words by the place where they stand."""
 
     user_task: Any
     injection_task: Any
@@ -184,7 +184,7 @@ class Attack:
 
 
 def attacks(suite: TaskSuite) -> Iterator[Attack]:
-    """Each user task with each injection task, as AgentDojo pairs them."""
+    """Yield each user task with each injection task, as AgentDojo pairs them."""
     pipeline = GroundTruthPipeline(None)
     pipeline.name = "local"
     template = load_attack(ATTACK, suite, pipeline)
@@ -194,24 +194,24 @@ def attacks(suite: TaskSuite) -> Iterator[Attack]:
 
 
 def useful(task: Any, text: str, run: Run) -> bool:
-    """AgentDojo's own check of the user's task."""
+    """Return whether the user's task was done, by AgentDojo's own check."""
     before = run.before.model_copy(deep=True)
     return bool(run.suite._check_user_task_utility(task, [_said(text)], before, run.env, run.executed))
 
 
 def successful(task: Any, text: str, run: Run) -> bool:
-    """AgentDojo's own check of the attacker's task, on what was really done."""
+    """Return whether the attacker's task was done, by AgentDojo's own check of what was really done."""
     before = run.before.model_copy(deep=True)
     return bool(run.suite._check_injection_task_security(task, [_said(text)], before, run.env, run.executed))
 
 
 def shown(injections: dict[str, str]) -> tuple[str, ...]:
-    """The attacker's words as they are recognised in a result."""
+    """Return the attacker's words as they are recognised in a result."""
     return tuple({_flat(text) for text in injections.values()})
 
 
 def _same(call: FunctionCall, other: FunctionCall) -> bool:
-    """Whether two calls ask for the same thing; what is not said of one may be anything."""
+    """Return whether two calls ask for the same thing; an argument that `other` lacks may have any value."""
     return call.function == other.function and all(
         str(call.args.get(name)) == str(value) for name, value in other.args.items()
     )
@@ -222,5 +222,5 @@ def _said(text: str) -> dict[str, str]:
 
 
 def _flat(text: str) -> str:
-    """Only letters: quoting, escapes and line breaks differ between tools."""
+    """Return only the letters, because quoting, escapes and line breaks differ between tools."""
     return "".join(char for char in text.replace("\\n", " ") if char.isalpha())

@@ -1,4 +1,4 @@
-"""What each tool of the AgentDojo suites is in our terms: does it look or act, and whose words does it bring in."""
+"""What each tool of the AgentDojo suites is in our terms: whether it looks or acts, and whose words it brings in."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ ACTS = frozenset(
         "invite_user_to_slack",
         "remove_user_from_slack",
         "post_webpage",
-        "get_webpage",  # it reaches an address of the model's choice, and the address alone can carry something away
+        "get_webpage",  # it reaches an address of the model's choice, and the address alone can carry data away
     }
 )
 
 OWN_WORDS = frozenset(
     {
-        # the owner's own data, plain numbers, and the echo of what was just asked for
+        # results with the owner's own data, plain numbers, or the echo of what was just asked for
         "get_current_day",
         "get_user_information",
         "search_contacts_by_name",
@@ -71,5 +71,5 @@ OWN_WORDS = frozenset(
 
 
 def words_in(tool: str) -> Provenance | None:
-    """Whose words the result of `tool` holds, as `ToolResult.provenance` says it."""
+    """Return whose words the result of `tool` holds, in the form of `ToolResult.provenance`."""
     return None if tool in OWN_WORDS else Provenance.STRANGER

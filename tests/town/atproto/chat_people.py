@@ -1,4 +1,4 @@
-"""People who write to each other through the SDK as it comes."""
+"""People who write to each other through the unmodified SDK."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEND = "chat.bsky.convo.sendMessage"
 
 @dataclass
 class Person:
-    """Somebody with an account, logged in; `chat` is the SDK's namespace of conversations behind the proxy header."""
+    """Somebody with an account, logged in; `chat` is the SDK's namespace of conversations with the proxy header."""
 
     did: str
     client: AsyncClient
@@ -60,7 +60,7 @@ def bearer(person: Person) -> dict[str, str]:
 
 
 async def posted(person: Person, url: str, body: dict[str, Any], patience_s: float = HANG_S) -> httpx.Response:
-    """The answer to a message that is sent without the SDK, which would refuse some itself."""
+    """Send a message without the SDK, which would refuse some itself; return the answer."""
     headers = {**bearer(person), "atproto-proxy": CHAT_SERVICE}
     async with httpx.AsyncClient(verify=NO_TLS, timeout=httpx.Timeout(HANG_S, read=patience_s)) as http:
         return await http.post(f"{url}/xrpc/{SEND}", json=body, headers=headers)

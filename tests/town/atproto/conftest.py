@@ -28,7 +28,7 @@ async def url(network: Network, faults: AtprotoFaults) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def log_in(url: str) -> AsyncIterator[LogIn]:
-    """The SDK's client of an account, and its namespace of conversations."""
+    """Yield a function that logs in to an account and returns the SDK's client and its namespace of conversations."""
     async with AsyncExitStack() as stack:
 
         async def logged_in(handle: str, password: str) -> tuple[AsyncClient, Any]:
@@ -44,7 +44,7 @@ async def log_in(url: str) -> AsyncIterator[LogIn]:
 
 @pytest.fixture
 def meet(network: Network, log_in: LogIn) -> Meet:
-    """Somebody new, by a name."""
+    """Return a function that creates a person with the given name and logs them in."""
 
     async def met(name: str) -> Person:
         account = network.create_account(f"{name}.test", f"{name}-pass", display_name=name.title())
@@ -61,7 +61,7 @@ async def kit(meet: Meet) -> Person:
 
 @pytest.fixture
 async def ada(meet: Meet) -> Person:
-    """Takes messages from everybody."""
+    """Return a person who takes messages from everybody."""
     person = await meet("ada")
     person.allows("all")
     return person

@@ -1,6 +1,6 @@
-"""Proves over HTTP, with the SDK as it comes, that the town's direct messages behave as Bluesky's are known to.
+"""Proves over HTTP, with the unmodified SDK, that the town's direct messages behave as Bluesky's are known to.
 
-Proves the limits of direct messages in the town, how they fail, and who reaches them at all.
+Proves the limits of direct messages in the town, how they fail, and who can reach them at all.
 """
 
 from __future__ import annotations
@@ -299,7 +299,7 @@ async def test_a_message_that_fails_is_sent_or_not(
     assert len((await kit.chat.get_messages({"convo_id": convo.id})).messages) == sent
 
 
-# The way to the chat service
+# Access to the chat service
 
 
 @pytest.mark.parametrize(

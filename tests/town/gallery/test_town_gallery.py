@@ -1,4 +1,4 @@
-"""Proves over HTTP that the gallery tells its channels as Are.na's interface does, and serves their pictures."""
+"""Proves over HTTP that the gallery describes its channels as Are.na's API does, and serves their pictures."""
 
 from __future__ import annotations
 

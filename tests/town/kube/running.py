@@ -1,4 +1,4 @@
-"""The town's cluster on loopback for a test: its API, and shell scripts for pods."""
+"""The town's cluster on loopback for a test: its API, with shell scripts as pods."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RunningCluster:
         await until(lambda: self.is_so(home, kind), what=f"{kind} of {home}")
 
     def kubeconfig(self, folder: Path) -> Path:
-        """Write what an owner has; return its file."""
+        """Write the kubeconfig that an owner has; return its path."""
         file = folder / "kubeconfig"
         told = {
             "clusters": [{"name": "town", "cluster": {"server": self.url}}],
@@ -98,7 +98,7 @@ async def running_cluster(
     images: Mapping[str, Sequence[str]] | None = None,
     **options: Any,
 ) -> AsyncIterator[RunningCluster]:
-    """Serve a cluster; with a `folder` its pods run there."""
+    """Serve a cluster and yield it; if there is a `folder`, its pods run there."""
     service = KubeService(KubeObjects(), TOKEN, faults=KubeFaults(random.Random(1)), **options)
     running = Pods(service.objects, folder, script, restart_s, images or {}).run() if folder else None
     pods = asyncio.create_task(running) if running else None

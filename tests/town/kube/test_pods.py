@@ -1,4 +1,4 @@
-"""The town's cluster runs a process as long as its Sandbox says so, and starts it again as a kubelet would."""
+"""Proves that the town's cluster runs a process as long as its Sandbox says so, and restarts it as a kubelet would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code by the town's mind: what it writes runs, what it mends was broken, what it does not know is not written."""
+"""Tests of code by the town's mind: what it writes runs, what it mends was broken, and it writes no unknown program."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENDS = {"finish", "blocked"}
 
 
 async def coded(tree: Path, title: str, files: tuple[str, ...] = ()) -> list[tuple[ToolUse, bool]]:
-    """Let the mind do a task in a tree, with the real tools; return its calls and which of them failed."""
+    """Have the mind do a task in a tree, with the real tools; return its calls and which of them failed."""
     sandbox = Sandbox(redactor=Redactor(()), private=[])
     hands, done = (
         Hands(

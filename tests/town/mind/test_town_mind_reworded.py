@@ -1,4 +1,4 @@
-"""However the skills are worded, the town's mind answers the same: it reads the facts of a request."""
+"""Proves that the town's mind answers the same however the skills are worded: it reads the facts of a request."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KEPT = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|</?\{\{.*|^- \w+: (?=\S)|\b(?:YES|NO|
 
 
 def reworded(folder: Path) -> Path:
-    """The skills with every word replaced; headings, variables, frames and the fields of examples stay."""
+    """Write the skills to `folder` with every word replaced but headings, variables, frames and fields of examples."""
     for page in SKILLS.glob("*/SKILL.md"):
         raw = page.read_text("utf-8")
         _, body = parse_frontmatter(raw)
@@ -55,7 +55,7 @@ def _replaced(line: str) -> str:
 
 @pytest.fixture
 def skills(tmp_path: Path) -> Path:
-    """Other words than those of the program."""
+    """Return the folder of the skills in other words than those of the program."""
     return reworded(tmp_path / "skills")
 
 
@@ -66,21 +66,21 @@ async def room(running_town: RunningTown) -> AsyncIterator[Room]:
 
 
 def as_maren(home: Home) -> Home:
-    """The home with a resident's own texts."""
+    """Give the home the texts of the resident Maren, and return it."""
     write_atomic(home.soul, MAREN.soul)
     write_atomic(home.self_md, MAREN.self_md)
     return home
 
 
 def is_answered_by_its_facts(request: ChatRequest) -> bool:
-    """Whether the mind answers the same to a request without its messages and without the words on its tools."""
+    """Return whether the mind answers the same to a request without its messages and the descriptions of its tools."""
     offers = tuple(replace(offer, description="") for offer in request.offers)
     mind = ScriptedMind()
     return mind.answer(replace(request, messages=(), offers=offers)) == mind.answer(request)
 
 
 def skill_lines_in(requests: Sequence[ChatRequest], skills: Path) -> list[str]:
-    """The lines of skills that stand in the facts of these requests."""
+    """Return the long lines of skills that are in the facts of these requests."""
     lines = (line.strip("- ") for page in skills.glob("*/SKILL.md") for line in page.read_text("utf-8").splitlines())
     facts = "".join(repr(request.facts) for request in requests)
     return [line for line in lines if len(line) > _LONG_LINE and line in facts]

@@ -1,4 +1,4 @@
-"""The scripted mind in a room: it speaks when it has something new, commits to what is its own, and is silent else."""
+"""Tests of the scripted mind in a room: it speaks if it has something new, commits to its own part, else is silent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DECIDE = Offer("space_decision", "", dict(SPACE_DECISION_SCHEMA))
 
 
 def told(me: str, said: Sequence[tuple[str, str]], *, present: Sequence[str] = ("rebecca",), **more: Any) -> RoomFacts:
-    """A room after these words; our own are marked YOU."""
+    """Return a room after these words; `YOU` marks our own."""
     lines = tuple(SaidLine("" if who == "YOU" else who, text) for who, text in said)
     return RoomFacts(me, tuple(present), lines, **more)
 

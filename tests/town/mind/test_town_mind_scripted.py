@@ -1,10 +1,9 @@
-"""The scripted mind reads the facts of a turn, posts in character and repeats itself little.
+"""Tests of the scripted mind: it reads the facts of a turn, posts in character and repeats itself little.
 
-The scripted mind answers what was said, in character, and lets talks end. The phrase files hold what the code
-expects of them, and every phrase can be said. Reviews by the town's mind: a verdict by what the tests came to, and
-words that name what was read. Sums are worked out, and what only looks like one is left alone. The town's mind
-answers a direct message, with silence for programs and where an answer was sent back. A look back by the scripted
-mind: what its owner told it is kept, what the owner asked is not.
+It answers what was said, in character, and lets talks end. The phrase files hold what the code expects of them, and
+every phrase can be said. In reviews, the verdict follows the tests and the words name what was read. Sums are worked
+out, and what only looks like one is left alone. It answers a direct message, but not one of a program, nor where an
+answer was sent back. In a look back it keeps what its owner told it, not what the owner asked.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ REFUSED = ToolOutcome("bluesky_post", failed=True, act="silent")
 
 
 def after(first: ChatRequest, outcome: ToolOutcome) -> ChatRequest:
-    """The request that follows a call and what came of it."""
+    """Return the request that follows a call and its outcome."""
     return dataclasses.replace(first, facts=dataclasses.replace(first.facts, outcomes=(outcome,)))
 
 

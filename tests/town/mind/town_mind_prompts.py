@@ -1,4 +1,4 @@
-"""Requests as a SOUL sends them to the town's mind: facts about the real residents, beside words that say nothing."""
+"""Requests as a SOUL sends them to the town's mind: facts about the real residents, and words that say nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ANSWERS = (
 
 
 def agent(who: str) -> AgentFacts:
-    """Who is asked; a name that is no resident's belongs to an agent of whom nothing is known."""
+    """Return the facts about an agent; of one whose name is no resident's, nothing is known."""
     resident = BY_NAME.get(who)
     if resident is None:
         return AgentFacts(who, f"{who}.test")
@@ -53,7 +53,7 @@ def facts(who: str, about: About | None, *, minute: int = 720, second: int = 0) 
 
 
 def lines(said: Sequence[str]) -> tuple[SaidLine, ...]:
-    """Lines such as `YOU: …` or `@kit.test: …`."""
+    """Return the lines of a talk, given as `YOU: …` or `@kit.test: …`."""
     parted = (line.partition(": ") for line in said)
     return tuple(SaidLine("" if who == "YOU" else who.removeprefix("@"), text) for who, _, text in parted)
 
@@ -70,7 +70,7 @@ def answering(
     second: int = 0,
     offers: tuple[Offer, ...] = ANSWERS,
 ) -> ChatRequest:
-    """A turn about a post; `said` are lines such as `YOU: …` or `@kit.test: …`."""
+    """Return the request of a turn about a post; `said` are lines such as `YOU: …` or `@kit.test: …`."""
     post = PostFacts(
         uri=URI,
         cid="bafyreid",
@@ -87,9 +87,9 @@ def answering(
 def expressing(
     who: str, *, source: str = "identity", of: Sequence[str] = (), recent: Sequence[str] = (), minute: int = 720
 ) -> ChatRequest:
-    """A turn for a post of its own about the lines `of` SELF.md; `recent` are our latest posts, newest first.
+    """Return the request for a post about the lines `of` SELF.md; `recent` are our latest posts, newest first.
 
-    The skills that residents write stand in its prompt.
+    Its prompt holds the skills that residents write.
     """
     about = ExpressionFacts(source, tuple(of), tuple(recent))
     told = replace(facts(who, about, minute=minute), own_skills="\n".join(PAGES))
@@ -99,20 +99,20 @@ def expressing(
 def owner_says(
     who: str, line: str, *, offers: tuple[Offer, ...] = (POST,), after: Sequence[ModelMessage] = ()
 ) -> ChatRequest:
-    """A line of the owner in the terminal."""
+    """Return the request for a line of the owner in the terminal."""
     about = OwnerFacts(line, "3 posts, 2 replies, 1 likes, 0 silences")
     return ChatRequest("m", (*WORDS, *after), offers, facts=facts(who, about))
 
 
 async def only_call(request: ChatRequest) -> ToolUse:
-    """The one tool that the mind calls."""
+    """Return the one tool call that the mind makes."""
     thought = await MIND.complete(request)
     assert len(thought.calls) == 1
     return thought.calls[0]
 
 
 async def reply_to(who: str, text: str, *, author: str = OWNER) -> str:
-    """What the mind replies; it must reply."""
+    """Return what the mind replies to a post; it must reply."""
     call = await only_call(answering(who, author, text))
     assert call.name == "bluesky_reply", call
     return str(call.input["text"])

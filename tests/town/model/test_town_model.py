@@ -1,6 +1,6 @@
-"""The model service keeps the chat-completions protocol: the unmodified `openai` client is the judge.
+"""Proves that the model service keeps the chat-completions protocol, judged by the unmodified `openai` client.
 
-Pictures reach the model service as the public ones take them.
+The model service takes pictures as the public ones do.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HELLO: Any = [{"role": "user", "content": "hello, town"}]
 
 
 class Parrot:
-    """A mind that says back what it was told, by tool when one is forced."""
+    """A mind that repeats what it was told, in a tool call if one is forced."""
 
     models = ("parrot",)
     about = "A parrot."

@@ -1,4 +1,4 @@
-"""A real browser on the page, and what it complained about."""
+"""A real browser on the page, and its complaints."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ INJECTION = (
 
 @dataclass(slots=True)
 class Watched:
-    """What the browser complained about, and whom it called."""
+    """The browser's complaints, and the hosts that it called."""
 
     complaints: list[str] = field(default_factory=list)
     hosts: set[str | None] = field(default_factory=set)
 
 
 async def open_page(context: BrowserContext, url: str, watched: Watched) -> Page:
-    """The page at `url`, watched, with the three residents on it."""
+    """Open the page at `url`, watched, and wait until it shows the three residents."""
     page = await context.new_page()
     page.on("console", lambda message: watched.complaints.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: watched.complaints.append(str(error)))

@@ -37,7 +37,7 @@ GITHUB = "http://127.0.0.1:9"
 
 @dataclass(slots=True)
 class Hand:
-    """An owner's hand that remembers what was asked of it, and knows the stories that a test gives it."""
+    """The owner's controls for a test: they record what was asked of them and know the stories that the test gives."""
 
     stories: dict[str, Told] = field(default_factory=dict)
     decided: list[tuple[str, str, bool]] = field(default_factory=list)
@@ -110,7 +110,7 @@ def draft(**changes: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Square:
-    """The page's address, the network and the room behind it, who is who, where status files lie, the owner's hand."""
+    """The page's address, what is behind it, the accounts' DIDs, the folder of status files, the owner's controls."""
 
     url: str
     network: Network
@@ -125,7 +125,7 @@ class Square:
         return self.network.post_as(self.dids[who], text, reply_to_uri=to)[0]
 
     def show(self, who: str, text: str, name: str, alt: str, *, mime_type: str = "image/png") -> str:
-        """A post with a picture of the gallery; returns the path at which the page serves its file."""
+        """Post a picture of the gallery; return the path at which the page serves its file."""
         did, now = self.dids[who], iso(datetime.now(UTC))
         file = self.network.upload(did, mime_type, picture(name))
         blob = {"$type": "blob", "ref": {"$link": file.cid}, "mimeType": mime_type, "size": len(file.content)}

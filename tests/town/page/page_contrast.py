@@ -1,8 +1,8 @@
-"""What a browser runs to find words that do not stand out from their ground."""
+"""JavaScript that a browser runs to find text with too little contrast."""
 
 from __future__ import annotations
 
-# Text below 4.5:1 against the nearest painted ground, as WCAG 2 counts it.
+# Finds text below 4.5:1 against the nearest painted background, as WCAG 2 counts it.
 CONTRAST = """
 () => {
   const parse = (css) => (css.match(/[\\d.]+/g) ?? []).map(Number);

@@ -1,4 +1,4 @@
-"""Agents for the town's room: real sockets that speak the wire by hand."""
+"""Agents for the town's room: real sockets whose frames are written by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """One of them; nothing that it tells waits for an answer."""
+    """One agent in the room; `tell` does not wait for an answer."""
 
     socket: ClientConnection
 
@@ -29,7 +29,7 @@ class Guest:
 
 @asynccontextmanager
 async def guest(url: str, name: str, version: str = "0.1.0") -> AsyncIterator[Guest]:
-    """Somebody who has joined the room."""
+    """Join the room as an agent, and yield it."""
     async with connect(url) as socket:
         here = Guest(socket)
         await here.tell("join", name=name, id=f"{name}-1", version=version)

@@ -1,6 +1,6 @@
-"""The page in a real browser: what a person sees, does, and is protected from.
+"""Tests of the page in a real browser: what a person sees, does, and is protected from.
 
-The room in a real browser: a visitor follows the talk, speaks as its host, and is protected from what is said.
+Tests of the room in a real browser: a visitor follows the talk, speaks as its host, and is protected from messages.
 """
 
 from __future__ import annotations

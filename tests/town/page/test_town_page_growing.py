@@ -1,7 +1,7 @@
-"""The page shows how residents grow: what changed in SELF.md, in what words, and what it grew from.
+"""Proves that the page shows how residents grow: what changed in SELF.md, in what words, and what it grew from.
 
-What a watcher sees first: somebody who is writing, compact residents, and on a phone the box before all else. The
-page shows the rituals of the residents: today's thread, each one's part in it, and the memos.
+What a watcher sees first: who is writing, compact residents, and on a phone the box before all else. The page shows
+the rituals of the residents: today's thread, the part of each, and the memos.
 """
 
 from __future__ import annotations

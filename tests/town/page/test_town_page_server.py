@@ -1,6 +1,6 @@
-"""The page's server shows what the network holds, and lets nobody but the page write.
+"""Proves that the page's server shows what the network holds, and lets nobody but the page write.
 
-The whole town opens with everything a SOUL needs, and leaves nothing behind. Proves that a draft names whom it is
+The whole town opens with everything a SOUL needs, and leaves nothing behind. Proves that a draft names its addressee
 for as long as it waits, however many posts have come since.
 """
 
@@ -154,7 +154,7 @@ async def test_a_foreign_website_cannot_act_through_the_browser(square: Square) 
     assert square.hand.paused == []
 
 
-# The owner's hand
+# The owner's controls
 
 
 async def test_a_yes_a_no_and_a_pause_reach_the_resident_they_are_meant_for(
@@ -243,11 +243,11 @@ def test_awake_is_only_whose_file_is_fresh_and_whose_process_runs(
     assert "secret" not in status.life
 
 
-# What is written to nobody
+# Posts to nobody in particular
 
 
 async def told_of(http: httpx.AsyncClient, square: Square, text: str, to: str | None = None) -> list[str]:
-    """Who hears of what the visitor writes, by the notifications of the residents."""
+    """Post as the visitor; return the names of the residents who are notified of it."""
     answer = await http.post("/api/posts", json={"text": text, "replyTo": to})
     uri = answer.raise_for_status().json()["uri"]
     names = [resident.name for resident in RESIDENTS]

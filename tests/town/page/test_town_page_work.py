@@ -1,7 +1,7 @@
-"""The page shows what is built together: plans as boards of tasks, and pull requests with their reviews.
+"""Proves that the page shows what is built together: plans as boards of tasks, and pull requests with their reviews.
 
-One odd item costs itself only: the stream goes on, and the page shows what stands beside it. The page's server
-shows the room as it happens, and lets nobody but the page speak as its host.
+An odd item costs only itself: the stream goes on, and the page shows what stands beside it. The page's server shows
+the room as it happens, and lets nobody but the page speak as its host.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ STATUSES: dict[str, dict[str, Any]] = {
 
 
 async def streamed(http: httpx.AsyncClient, *wanted: str) -> dict[str, Any]:
-    """These parts, from one stream."""
+    """Read these events from one stream; return them by name."""
     async with http.stream("GET", "/api/events") as stream:
         lines = lines_of(stream)
         return {name: await next_event(lines, name) for name in wanted}
 
 
 async def lines_of(stream: httpx.Response) -> AsyncIterator[str]:
-    """As an event stream has them: only CR and LF end a line."""
+    """Yield the lines of an event stream: only a line feed ends one."""
     rest = ""
     async for part in stream.aiter_text():
         *whole, rest = (rest + part).split("\n")
@@ -238,7 +238,7 @@ Not **Status:** of anything.
 def open_plan(
     github: GitHubNetwork, title: str = "[PLAN] Benches", body: str = BODY
 ) -> tuple[StoredRepo, GitHubAccount]:
-    """A repository with one plan, whose author is returned with it."""
+    """Create a repository with one plan; return it and the plan's author."""
     maren = github.create_account("maren")
     repo = github.create_repo(maren, "square", collaborators=["odile"])
     github.open_issue(repo, maren, title=title, body=body)
@@ -361,7 +361,7 @@ AT = "2026-01-05T12:00:00.000Z"
 
 
 class Stream:
-    """The page's events, read until one says what is waited for."""
+    """The page's events; `until` reads them up to one that holds the given words."""
 
     def __init__(self, lines: AsyncIterator[str]) -> None:
         self._lines = lines
