@@ -85,13 +85,12 @@ class SleepLoop(Loop):
         unread = [f"{name}: {look.reason}" for name, look in looked if not look.ran]
         rest = await self.rest()
         if unread or rest.reasons:
-            why = "; ".join([*unread, *rest.reasons])
             soon_s = min((look.next_in_s for _, look in looked if not look.ran and look.next_in_s), default=None)
-            if soon_s and not rest.reasons:  # a minute later, the same loop could be running again
-                self._began = awaited
-                return Outcome(ran=False, reason=why, next_in_s=soon_s)
-            await self.watch.release()
-            return Outcome(ran=False, reason=why)
+            if soon_s and not rest.reasons:
+                self._began = awaited  # a minute later, the same loop could be running again
+            else:
+                await self.watch.release()
+            return Outcome(ran=False, reason="; ".join([*unread, *rest.reasons]), next_in_s=soon_s)
         every_s = {service: self.clock.real(seconds) for service, seconds in LOOKS_S.items()}
         sleeps = note.SleepNote(
             self.soul,
