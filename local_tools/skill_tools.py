@@ -80,11 +80,14 @@ class SkillTools:
         return self.words.error("No Skill", names=names)
 
     async def propose(self, args: SkillProposeInput, turn: Turn) -> ToolResult:
-        draft = SkillDraft.of(args.name, args.purpose, args.page, args.turns)
+        own = [one.entry for one in await self.local.own()]
+        before = next((one for one in own if one.name == args.name.strip()), None)
+        turns = before.turns if before and "turns" not in args.model_fields_set else args.turns
+        draft = SkillDraft.of(args.name, args.purpose, args.page, turns)
         document = f"{OWN_SKILL}{draft.name}"
         if self.keeper is None:
             return self.words.error("File Elsewhere", file=document)
-        waiting, own = held_documents(self.keeper.home), [one.entry for one in await self.local.own()]
+        waiting = held_documents(self.keeper.home)
         problem = objection(
             draft,
             shipped=self.skills.names,
@@ -101,7 +104,7 @@ class SkillTools:
         is_its = await asyncio.to_thread(skill_citing, self.keeper.home, proposal) in {"", draft.name}
         mixed = MIXED if reflects and reflects.has_others else ""
         # NOTE(self): changing a skill that the owner switched off does not switch it on.
-        text = switched(draft.text, off=any(one.is_off for one in own if one.name == draft.name))
+        text = switched(draft.text, off=before is not None and before.is_off)
         change = await self.keeper.of(document).change(
             text,
             reason=draft.purpose,

@@ -34,9 +34,7 @@ TWO = ONE.replace("tin", "slate")
 
 
 def proposing(page: str, **more: object) -> Completion:
-    return call(
-        "skill_propose", name="loud-roofs", purpose="How I talk of roofs.", page=page, turns=["mentions"], **more
-    )
+    return call("skill_propose", name="loud-roofs", purpose="How I talk of roofs.", page=page, **more)
 
 
 def saying(*model_calls: Completion) -> Answering:
@@ -85,7 +83,7 @@ async def test_what_a_reflection_proposes_and_the_owner_approves_is_read_where_i
             NewExperience("owner_guidance", "terminal", "k", "Ask about their roof, too.", trust="owner")
         )
         without = await told_in_mention(running_town, life, "kit")
-        await reflect(running_town, life, proposing(ONE, experiences=["e1"]))
+        await reflect(running_town, life, proposing(ONE, turns=["mentions"], experiences=["e1"]))
         assert not (home.workspace / NAME / "SKILL.md").exists()
         assert "What you found to work" not in await told_in_mention(running_town, life, "odile")
         assert f"soul drafts show {NAME}" in (await owner_commands(life.app, asyncio.Event()).answer("/drafts"))[-1]
@@ -103,7 +101,7 @@ async def test_what_a_reflection_proposes_and_the_owner_approves_is_read_where_i
         assert "\nWhat it is for: How I talk of roofs.\n" in shown
         await owner_decides(home, DraftAction.APPROVE)
         shown = "\n".join(await owner_commands(life.app, asyncio.Event()).answer(f"/why {NAME}"))
-        assert shown.startswith("Why: A skill loud-roofs: waiting since")
+        assert shown.startswith("Why: A page for the skill loud-roofs: waiting since")
         assert rests_on[0] in shown
         assert "Talk of roofs." in "".join(
             await owner_commands(life.app, asyncio.Event()).answer(f"/why {names_of(begun)[0]}")
@@ -114,7 +112,9 @@ async def test_what_a_reflection_proposes_and_the_owner_approves_is_read_where_i
         assert ONE in has
         assert "What you found to work" not in without
 
-        await reflect(running_town, life, proposing(TWO))
+        before = len(running_town.mind.asked)
+        await reflect(running_town, life, proposing(TWO))  # without its turns, which stay as they are
+        assert ONE.replace("\n", "\n  ") in running_town.mind.asked[before].messages[-1].text
         commands = owner_commands(life.app, asyncio.Event())
         await commands.answer(f"/drafts {NAME}")
         await commands.answer(f"/approve {NAME}")

@@ -58,7 +58,8 @@ def ended_as(code: str) -> str:
 
 def proposal_stands(one: Proposal) -> str:
     """Return the kind and state of a proposal; for an open one also its date and what it waits for."""
-    what = " ".join(filter(None, (_RUNGS.get(one.rung, "A proposal"), one.made)))
+    rung = "A page for the skill" if one.rung == "skill" and one.made else _RUNGS.get(one.rung, "A proposal")
+    what = " ".join(filter(None, (rung, one.made)))
     state = _STATES.get(one.state, one.state)
     if one.state in OPEN:
         return f"{what}: {state} since {one.at[:10]}; {_waits_for(one)}"

@@ -24,7 +24,7 @@ def see_held(document: str) -> str:
 
 def waiting_line(document: str) -> str:
     """Return the line about a change of a document that waits for the owner's approval."""
-    what = f"The skill {document.removeprefix(OWN_SKILL)}" if _skill(document) else f"A change of {document}"
+    what = f"A page for the skill {document.removeprefix(OWN_SKILL)}" if _skill(document) else f"A change of {document}"
     return f"{what} waits for your approval: {see_held(document)}"
 
 
@@ -37,7 +37,8 @@ def told(document: str, proposed: ProposedSelf, change: SelfEdit) -> Entry:
             summary = waiting_line(document)
         case _:
             summary = f"{document} was not changed"
-    reason = change.reason if change.status == "changed" else f"{change.reason}; wanted because: {proposed.reason}"
+    wanted = f"its purpose: {proposed.reason}" if _skill(document) else f"wanted because: {proposed.reason}"
+    reason = change.reason if change.status == "changed" else f"{change.reason}; {wanted}"
     data = {
         "status": change.status,
         "file": document,

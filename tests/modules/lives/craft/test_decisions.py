@@ -181,7 +181,7 @@ async def test_after_a_no_with_a_reason_the_soul_decides_once_more_and_is_told_t
             await says(life, f"/reject skills/{name} {reason}")
         for _ in range(3):
             await life.works(MINUTE_S)
-        rejected = "A skill maps-{}: dropped: the owner rejected it: {}"
+        rejected = "A page for the skill maps-{}: dropped: the owner rejected it: {}"
         assert await life.proposed() == [("left", "skill"), ("left", "skill")], "a second no is the end"
         assert "came of it before" not in mind.decisions[0]
         assert f"What came of it before: {rejected.format(1, 'make it shorter')}" in mind.decisions[1]
@@ -212,8 +212,8 @@ async def test_a_second_try_that_the_owner_approves_mends_the_friction(running_t
         await life.works(MINUTE_S)
         assert (await life.friction()).reason == "taken: maps-2"
         second, first = [await says(life, f"/why {name}") for name in ("skills/maps-2", "skills/maps-1")]
-        assert second.startswith("Why: A skill maps-2: accepted: the owner approved it")
-        assert first.startswith("Why: A skill maps-1: dropped: the owner rejected it: say it shorter")
+        assert second.startswith("Why: A page for the skill maps-2: accepted: the owner approved it")
+        assert first.startswith("Why: A page for the skill maps-1: dropped: the owner rejected it: say it shorter")
         story = (await says(life, "/why proposal:1")).splitlines()
         rejected, changed = (
             next(at for at, line in enumerate(story) if what in line)

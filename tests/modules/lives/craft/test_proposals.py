@@ -145,7 +145,7 @@ async def test_a_friction_is_proposed_waits_for_a_person_and_is_counted_a_week_a
         await life.soul.app.status.write("running")
         status = look(life.soul.app.services.home)
         (told,) = [line for line in status_lines("rowan", status) if "getting better" in line]
-        assert told.startswith("  getting better: A skill a-page: waiting since 20")
+        assert told.startswith("  getting better: A page for the skill a-page: waiting since 20")
         assert "`soul drafts show skills/a-page`" in told
         services = life.soul.app.services
         days = DayReader(services.settings, services.home, life.soul.clock)
@@ -193,7 +193,7 @@ async def test_what_did_not_fall_by_half_is_open_again_and_may_be_proposed_anew(
         told = "3 in the seven days before, 3 in the seven days after"
         assert [one.reason for one in await life.craft.proposals.all()][1] == told
         assert await life.proposed() == [("taken", "skill"), ("again", "skill")]
-        assert f"A skill a-page: open again: {told}" in life.mind.decisions[-1]
+        assert f"A page for the skill a-page: open again: {told}" in life.mind.decisions[-1]
 
 
 async def test_a_no_is_kept_until_it_has_occurred_twice_as_often(running_town: RunningTown) -> None:
