@@ -21,7 +21,7 @@ SITE = Repo("acme", "www-lil-intdev-site")
 
 @dataclass
 class Working:
-    """An awake SOUL whose intents leave without approval, and GitHub."""
+    """An awake SOUL whose intents are delivered in the background, and GitHub."""
 
     life: RunningSoul
     github: TownGitHub

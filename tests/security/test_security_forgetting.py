@@ -1,4 +1,4 @@
-"""Proves that, whatever names somebody used, only what they wrote to us is forgotten with them, and nothing changes.
+"""Proves that, whatever names somebody used, only what they wrote to us is forgotten, and nothing else changes.
 
 One account writes under 300 display names, and handles that could be mistaken for something of ours: names of
 tables, columns and files, words of settings and of SELF.md, the owner's and other people's names. Then it is forgotten.

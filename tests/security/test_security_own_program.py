@@ -1,4 +1,4 @@
-"""Proves that no person's data and no secret reach an issue about the program, who codes it, or the pull request."""
+"""Proves that nothing of people and no secret reaches an issue about the program, its coder, or the pull request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proves that a long talk in a room with a record that rotates often is neither repeated, lost, nor accumulated.
+"""Proves that in a long talk, while the room's record rotates often, nothing is repeated, lost or accumulated.
 
 When the room's program is killed under five whole SOULs, all come back by themselves, once each, and talk. A SOUL
 killed during a commitment keeps it once.

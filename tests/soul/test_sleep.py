@@ -1,4 +1,4 @@
-"""Proves that a SOUL that waits for nothing sleeps and misses nothing: a message, its time or a command wakes it."""
+"""Proves that a SOUL that waits for nothing sleeps and misses nothing: news, its time or a command wakes it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Proves who may give the signs that stop a SOUL, what they mean, and that doubt counts as a stop.
 
 The loop reads the owner's record from a real network, and tells each change once. It tells a newer published version
-once, and changes nothing; any other answer of the address counts as a failure to read.
+once, and changes nothing; an answer that names no version counts as a failure to read.
 """
 
 from __future__ import annotations

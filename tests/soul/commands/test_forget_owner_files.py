@@ -1,4 +1,4 @@
-"""Proves that a forget reaches SELF.md and its history, and that the owner is told once of their own files."""
+"""Proves that a forget reaches SELF.md and its history, and tells the owner of their own files at once, only once."""
 
 from __future__ import annotations
 

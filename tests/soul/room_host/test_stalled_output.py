@@ -1,4 +1,4 @@
-"""Proves that members of a room talk on, and that it can be closed, while nobody reads its pipe or held terminal."""
+"""Proves that members talk on while nobody reads the room's pipe or its terminal is held, and that it can close."""
 
 from __future__ import annotations
 

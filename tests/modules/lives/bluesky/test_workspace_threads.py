@@ -282,7 +282,7 @@ class Standing:
         return root
 
     def ask(self, *, kit_first: bool | None = None) -> str:
-        """Post as the owner, again until the URI decides whether it is kit's turn first (`kit_first`); return it."""
+        """Post as the owner until the URI gives kit its turn first, or not, as `kit_first` says; return the URI."""
         network, owner = self.town.network, self.town.account("owner")
         self.town.account("kit")
         while True:

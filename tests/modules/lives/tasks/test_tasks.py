@@ -1,4 +1,4 @@
-"""Proves that a task is claimed in the town's GitHub, worked on, and given back, with any report on its plan.
+"""Proves that a task is claimed in the town's GitHub, worked on, and given back, with a report if there is one.
 
 A task that asks a question waits until a person answers or changes the task. A task is not claimed where its comments
 would wait for approval, GitHub does not permit the claim, or a limit is reached.

@@ -109,7 +109,7 @@ async def test_an_attempt_whose_end_is_unknown_stays_counted_in_full(
 
 
 def probe_bound() -> int:
-    """Return the most input tokens that the request counts as which probes whether the service answers."""
+    """Return the upper bound of input tokens of the request that probes whether the service answers."""
     return input_bound(probe_of({"model": MAIN}))
 
 

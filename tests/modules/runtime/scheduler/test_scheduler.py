@@ -1,4 +1,4 @@
-"""Proves that loops run when they should, one at a time where they need the model, and stop when asked.
+"""Proves that loops run when they should, one at a time where they need the SOUL's attention, and stop when asked.
 
 The rhythm of a SOUL is computed from its name, and is the same on every machine.
 """

@@ -1,6 +1,6 @@
 """Delivery: at its pace, exactly once, whatever the service answers and whenever the process dies.
 
-Proves also the standing of an act that is done once, from the earlier proposals for its target.
+Proves also when an act may be proposed again for a target, by how the earlier proposals ended.
 """
 
 from __future__ import annotations

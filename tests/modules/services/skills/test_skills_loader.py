@@ -1,4 +1,4 @@
-"""Proves that a skill says what its file says, that a broken one is named at start, and that values are not parsed."""
+"""Proves that a skill says what its file says, that a broken one is named at start, and that values stay as given."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Proves that one round merges the base into the branch of our pull request that conflicts with it."""
+"""Proves that one round merges the base into the branch of a pull request of ours that conflicts with its base."""
 
 from __future__ import annotations
 

@@ -363,7 +363,7 @@ def test_a_turn_sinks_and_never_rises_and_stays_the_request_of_who_began_it(
 
 
 class Ref(BaseModel):
-    """A record."""
+    """A reference to a record."""
 
     uri: str
     cid: str | None = None
