@@ -14,9 +14,9 @@ difference is paid. Three ways to count:
 For the last of them it prints what the input costs, in tokens at the full price: cached tokens count `FOUND`, tokens
 stored up to the last mark count `STORED`.
 
-For the first of them it prints which parts of a request hold the rest, and what a service could reuse that looked for
-each line anywhere. No model is called. The prompts are made by the real prompter from real files; sizes are those of
-`GROWN`.
+For the first of them it prints which parts of a request hold the rest, and what a service that looks for each
+line anywhere could reuse. No model is called. The prompts are made by the real prompter from real files; sizes are
+those of `GROWN`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class SharedClock(FakeClock):
-    """A clock that moves to the next deadline once all its tasks wait, by themselves or in a server on their behalf.
+    """A clock that moves to the end of the next sleep once all its tasks wait, alone or in a server on their behalf.
 
     So real delays, such as an answer over a socket, take no time here. Its deadlines never pass.
     """

@@ -4,8 +4,8 @@ Usage: python -m tests.crash.crash_child FOLDER SERVICE_URL HANDLE PASSWORD
 
 Loads everything once, then forks a life for each line on stdin (`DIE_AT_TRANSACTION inside|after`, or nothing). It
 prints `born PID`, `awake` and `ended CODE`. A life submits every act of `FOLDER/wanted.jsonl` that has no intent yet,
-delivers until nothing waits, and ends with code 0. If `FOLDER/hasty` exists, the clock is set
-ahead instead of waiting.
+delivers until nothing waits, and ends with code 0. If `FOLDER/hasty` exists, it does not wait for a time, but sets the
+clock ahead.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ UNLIMITED = AtprotoLimits(_PLENTY, _PLENTY, _PLENTY, _PLENTY, _PLENTY)
 
 @dataclass
 class Watch:
-    """An ASGI application in front of another: counts requests, and calls `strike` at the request with a set number."""
+    """An ASGI application in front of another: counts requests, and calls `strike` at the request that `set` chose."""
 
     app: ASGIApp
     requests: int = 0

@@ -3,8 +3,8 @@
 Usage: python -m tests.crash.github_child FOLDER GITHUB_URL LOGIN TOKEN
 
 Loads everything once, then forks a life for each line on stdin, as `crash_child` does. A life submits every act of
-`FOLDER/wanted.jsonl` that has no intent yet, delivers until nothing waits, and ends with code 0. The clock is set ahead
-instead of waiting.
+`FOLDER/wanted.jsonl` that has no intent yet, delivers until nothing waits, and ends with code 0. It does not wait for
+a time, but sets the clock ahead.
 """
 
 from __future__ import annotations

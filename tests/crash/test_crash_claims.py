@@ -31,7 +31,7 @@ from town.serving import serve
 LIFE_S = 60.0
 MOST_REQUESTS = 120
 EVERY = max(1, 100 // int(os.environ.get("CRASH_KILLS", "100")))
-"""A life ends at one in this many requests; which one differs by moment."""
+"""The step from one request at which a life is killed to the next; the first of them differs by moment."""
 AHEAD = timedelta(minutes=6)
 """More than the time that a life sets its clock ahead, and less than a claim lasts."""
 PLAN = Plan("Beans", "Beans grow", tasks=(Task(1, "Sow"), Task(2, "Water")))
@@ -89,7 +89,7 @@ async def _dies(watch: Watch, nursery: Nursery, moment: Moment, number: int) -> 
 
 
 async def _check(github: GitHub, folder: Path, body: str) -> int:
-    """Check that only comments on ended claims are left of a claim; return their highest epoch."""
+    """Check that only comments are left, each with a claim that has ended; return their highest epoch."""
     issue = ok(await github.get_issue(REPO, 1))
     plan = parse_plan(issue.body, issue.title)
     assert plan is not None

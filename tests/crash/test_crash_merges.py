@@ -36,7 +36,7 @@ from town.serving import serve
 LIFE_S = 60.0
 MOST = 100
 EVERY = max(1, 100 // int(os.environ.get("CRASH_KILLS", "100")))
-"""A life ends at one in this many requests or commits; which one differs by moment."""
+"""The step from one request or commit at which a life is killed to the next; the first differs by moment."""
 DURABLE_MOMENTS: tuple[Moment, ...] = ("request arrived", "request answered", "in a transaction", "after a commit")
 BRANCH = "task-1-count"
 

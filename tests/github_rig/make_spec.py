@@ -3,7 +3,7 @@
 Of each response that offers `application/json` only that is kept, as Prism can write no other. Links in example headers
 are dropped, as a client would follow them. `nullable: true` without a type (in POST and PATCH of issues, among others)
 makes Prism's validator stop silently and judge nothing: there, null becomes an explicit alternative. Files in folders,
-and the root, get paths of their own. The payload of an event has several alternatives, one of which is the empty
+and the root, get paths of their own. The payload of an event may match any of its alternatives: one is the empty
 object, so that no event could match exactly one.
 Everything else stays as GitHub publishes it.
 """

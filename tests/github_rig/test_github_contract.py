@@ -533,7 +533,7 @@ async def test_organisations_repositories_and_people_keep_githubs_contract(town:
 
 @on_one_loop
 async def test_no_route_of_the_town_escaped_the_judge(town: Town) -> None:
-    """Must be the last test: it checks the requests of all tests above, and those of the adapter tests on issues."""
+    """Must be the last test: it checks which routes the tests above have requested of `town`."""
     routes = {f"/repos/{{owner}}/{{repo}}{path}": by for path, by in IN_REPO.items()} | ELSEWHERE
     seen = {(method, path) for path, by in routes.items() for method in by if _asked(town, method, path)}
     missing = {f"{method} {path}" for path, by in routes.items() for method in by} - {f"{m} {p}" for m, p in seen}

@@ -55,7 +55,7 @@ class Counters:
         )
 
     def same_words_a_day(self) -> int:
-        """Return how often a SOUL replied the same within a day; names, links, digits and signs are ignored."""
+        """Return the most replies of one SOUL with the same letters within a day, without names and links."""
         return max(
             most(times, DAY, distinct=False)
             for name in self.days.town.souls

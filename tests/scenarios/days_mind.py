@@ -1,6 +1,6 @@
 """A mind that breaks the rules: it repeats itself, echoes its peers, thanks for thanks, and invites nobody.
 
-If a SOUL with this mind keeps the rules, the program enforces them. The town's own mind takes all other turns.
+If a SOUL with this mind keeps the rules, the program enforces them. The town's own mind takes the other turns.
 """
 
 from __future__ import annotations

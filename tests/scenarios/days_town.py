@@ -1,8 +1,8 @@
 """Runs days of several whole SOULs in one process: a real network and model service over HTTP, real files, one clock.
 
-Only the time is simulated: the clock jumps to the next moment at which somebody has something to do. A look that finds
-nothing changes nothing, so a SOUL looks when the network has something new for it, within its usual interval, and a few
-times a day besides. Only one SOUL runs at a time.
+Only the time differs from normal use: the clock jumps to the next moment at which somebody has something to do. A look
+that finds nothing changes nothing, so a SOUL looks when the network has something new for it, within its usual
+interval, and a few times a day besides. Only one SOUL runs at a time.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ State = Literal["APPROVED", "CHANGES_REQUESTED", "COMMENTED"]
 
 @dataclass(frozen=True)
 class Planted:
-    """A place that the reviewer must report.
+    """A place that the reviewer must see.
 
     Attributes:
         path: path of the file.

@@ -1,6 +1,6 @@
 """A day in one room on one clock: a real server and its record, ten whole SOULs, their models and GitHub over HTTP.
 
-Everything except the time is real. `Rhythm` runs the loops of a SOUL instead of the timer library, which knows only
+Only the time differs from normal use. `Rhythm` runs the loops of a SOUL instead of the timer library, which knows only
 the machine's time; each loop keeps its own interval while the room is active. After a silence, a pass that finds
 nothing changes nothing, so passes come less often; news wake the loop at once, as they do in the program.
 """

@@ -204,7 +204,7 @@ class Day:
         return {name: Counter(str(call["purpose"]) for call in calls) for name, calls in self.record.usage.items()}
 
     def tokens(self) -> dict[str, int]:
-        """Return the input and output tokens by agent."""
+        """Return the sum of input and output tokens by agent."""
         return {
             name: sum(int(call["input"]) + int(call["output"]) for call in calls)
             for name, calls in self.record.usage.items()

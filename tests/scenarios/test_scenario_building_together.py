@@ -1,6 +1,6 @@
 """Three SOULs as processes, with real Git and a room, make one workspace, one plan and one pull request per document.
 
-A SOUL as a process, with real Git and a real sandbox, makes one pull request for a task, even if killed meanwhile.
+A SOUL as a process, with real Git and a real sandbox, makes one pull request for a coding task, even if killed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Talk about design shows a real picture with its alt text and its source.
 
-If the owner describes a small tool in public to three SOULs, they make one workspace and one plan and link it there.
+If the owner describes a small tool in public to three SOULs, they make one workspace and one plan and link both there.
 """
 
 from __future__ import annotations

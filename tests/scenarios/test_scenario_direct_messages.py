@@ -1,4 +1,4 @@
-"""The owner, and nobody else, talks with the SOUL by direct message and gives the commands of the terminal."""
+"""The owner, and nobody else, can do by direct message what the terminal can do from afar."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ async def test_two_souls_that_thank_each_other_fall_silent_and_stay_so(flood: Fl
 
 
 async def test_of_a_storm_of_five_hundred_mentions_everybody_is_answered_or_liked(flood: Flood) -> None:
-    """Two hundred and fifty people write twice each within ten minutes; the owner asks after them.
+    """Two hundred and fifty people write twice each within ten minutes; then the owner asks.
 
     A young account answers six strangers an hour, and a post that has waited for a day gets a like. So the flood takes
     a day, and a little more for the likes.

@@ -79,7 +79,7 @@ async def state_of(soul: RunningSoul, action: ProposedAction) -> tuple[str, str]
 
 
 async def commit(place: Place, soul: RunningSoul) -> QueuedCommitment:
-    """Commit to the owner to open an issue there, and run the commitments four times."""
+    """Commit to an issue in the repository at the owner's request, and run the commitments four times."""
     params: dict[str, object] = {
         "title": "A gate",
         "description": "Cars.",

@@ -1,4 +1,4 @@
-"""HEARTBEAT.md causes a turn every few waking hours, and none if the file is empty."""
+"""HEARTBEAT.md causes a turn every few waking hours, and none if it says nothing."""
 
 from __future__ import annotations
 

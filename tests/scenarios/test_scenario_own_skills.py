@@ -1,4 +1,4 @@
-"""A skill of a whole SOUL's own is proposed in a reflection, approved by the owner, used, and switched off."""
+"""A SOUL's own skill is proposed in a reflection, approved by the owner, used, taken back, and switched off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No word list decides for the owner: the model decides whether to act, and code checks the act."""
+"""No word list decides what an owner's words mean: the model decides whether to act, and code checks the act."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Owner:
     asked: list[ChatRequest] = field(default_factory=list)
 
     async def writes(self, rows: tuple[tuple[str, str], ...]) -> list[Row]:
-        """Return the received, unhandled posts; each names an account, which is followed if the act is an unfollow."""
+        """Post these as the owner, let the SOUL read them, and return them unhandled; follow whom it is to unfollow."""
         network, rowan, owner = self.town.network, self.town.account("rowan"), self.town.account("owner")
         known: dict[str, tuple[int, str, str, str]] = {}
         for number, (text, tool) in enumerate(rows):
@@ -116,7 +116,7 @@ class Owner:
         self.asked = [request for request in self.town.mind.asked if request.offers]
 
     async def acts(self, row: Row) -> list[str]:
-        """Return the kinds of acts that a post caused and that were not refused, except words and likes."""
+        """Return the kinds of acts that a post caused and that were not refused, except replies and likes."""
         found = await self.soul.app.services.outbox.by_cause(row.uri)
         active = [one.kind for one in found if one.state in ACTIVE_STATES and one.kind not in {"reply", "like"}]
         muted = await self.soul.app.services.database.run(store.muted)

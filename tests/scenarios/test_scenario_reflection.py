@@ -1,7 +1,7 @@
 """A SOUL reflects on its experiences, and SELF.md grows by what lasts: cited, explained, and whole.
 
-When the first reflection comes, which changes the owner must approve, and whose words a reflection may search. Forty
-ways in which a model can do harm at a reflection leave SELF.md whole.
+Other tests show when the first reflection comes, which changes the owner must approve, and whose words a reflection
+may search. Forty ways in which a model can do harm at a reflection leave SELF.md whole.
 """
 
 from __future__ import annotations
@@ -388,7 +388,7 @@ def cut_short(begun: asyncio.Event) -> Callable[[ChatRequest], Awaitable[None]]:
 
 
 def waits(home: Home) -> bool:
-    """Return whether a reflection waits, or an experience that no reflection has used."""
+    """Return whether work waits, such as a reflection, or an experience that no reflection has used."""
     with closing(sqlite3.connect(home.database)) as connection:
         (count,) = connection.execute(
             "SELECT (SELECT count(*) FROM work WHERE state = 'pending')"

@@ -1,4 +1,4 @@
-"""A whole SOUL changes SELF.md for its owner, who sees the change and can undo it; a stranger's words need approval."""
+"""A SOUL changes SELF.md for its owner, who sees it and can undo it; with a stranger's words in the turn it waits."""
 
 from __future__ import annotations
 

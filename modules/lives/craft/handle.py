@@ -212,7 +212,7 @@ class ImprovementHandler(Handler):
 
 
 def _as_it_stands(friction: Friction, proposal: Proposal) -> Friction:
-    """Return a friction with the state that follows from its proposal; store `own` as `own_then` if it is settled."""
+    """Return a friction with the state that follows from its proposal; set `own_then` if it is left or mended."""
     is_over = proposal.state in _LEAVES
     reason = ": ".join(filter(None, (proposal.state, proposal.told if is_over else proposal.made)))
     if not is_over:

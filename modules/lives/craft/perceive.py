@@ -60,7 +60,7 @@ class CraftPerceiver:
             await self._propose(found, before)
 
     async def _look(self, before: Sequence[Proposal]) -> None:
-        """Make waiting items due if the open proposal was decided since the last look, also one of an earlier run."""
+        """Make waiting items due if the open proposal was decided since the last look, even one of an earlier run."""
         is_open = next((one for one in before if one.state in OPEN), None)
         stands = await self.stands(is_open) if is_open else ""
         for row in await self.table.database.run(lambda connection: waiting(connection, KIND)):

@@ -54,7 +54,7 @@ _FOR_PEOPLE: frozenset[IntentKind] = frozenset({"merge", "review", "review_reque
 
 
 def out_of_bounds(paths: Iterable[str]) -> list[str]:
-    """Return the paths that a SOUL may not change."""
+    """Return those of `paths` that a SOUL may not change."""
     return [path for path in paths if not _is_within(path)]
 
 

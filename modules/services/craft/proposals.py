@@ -101,7 +101,7 @@ class Maker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProposalGates:
-    """Least lived time since birth (`burn_in`) and between proposals (`between`; 0: never) of a SOUL by itself."""
+    """When a SOUL may propose by itself: least lived time since birth, and since its last proposal (0: never)."""
 
     burn_in: timedelta = timedelta(hours=48)
     between: timedelta = timedelta(hours=24)
@@ -176,7 +176,7 @@ class Proposals:
         return await self.database.run(write)
 
     async def put(self, proposal: Proposal, **changes: Any) -> Proposal:  # noqa: ANN401 - fields of different kinds
-        """Store a proposal with these changes, and with the time if it ends now; return it."""
+        """Store a proposal with these changes, and with `decided_at` if it stops being open; return it."""
         after = replace(proposal, **changes)
         if after.state not in OPEN and proposal.state in OPEN:
             after = replace(after, decided_at=iso(self.clock.now()))

@@ -99,7 +99,7 @@ class FrictionRecord:
         return sum(within_a_week(one, now, self.day)[1] for one in await self.all())
 
     async def evidence(self, friction: Friction | None, numbers: Collection[int], *, in_public: bool = False) -> str:
-        """Return a line for each occurrence of a friction in these journal entries; "" if `friction` is None.
+        """Return a line for each occurrence of a friction in these own journal entries; "" if `friction` is None.
 
         It shows the input and answer of a tool only if the entry rests on the SOUL's own words and is no talk with the
         owner. With `in_public` it shows only the names and JSON types of the input fields.
@@ -203,6 +203,6 @@ def _kind(value: object) -> str:
 
 
 def _trim(connection: sqlite3.Connection, before: datetime) -> None:
-    """Delete undecided frictions last seen before `before`, and the oldest undecided ones beyond `_MOST`."""
+    """Delete frictions in state `seen` that last occurred before `before`, and the oldest beyond `_MOST`."""
     kept = "SELECT id FROM friction WHERE state <> 'seen' OR last_at >= ? ORDER BY state = 'seen', last_at DESC LIMIT ?"
     connection.execute(f"DELETE FROM friction WHERE id NOT IN ({kept})", (iso(before), _MOST))  # noqa: S608 - constant
