@@ -130,40 +130,33 @@ class Conversations:
         self._keep(spoken.after_all([*reopened, *left], now))
         return plan
 
-    def analyze_conversation(
-        self, root_uri: str, agent_did: str, mechanics: SocialMechanics | None = None
-    ) -> ConversationAnalysis:
+    def analyze_conversation(self, root_uri: str, agent_did: str, mechanics: SocialMechanics) -> ConversationAnalysis:
         """Return whether a conversation has run its course."""
-        conversation = self._file.records.get(root_uri)
-        return analyze(conversation, mechanics or SocialMechanics(), agent_did, self._clock.now())
+        return analyze(self._file.records.get(root_uri), mechanics, agent_did, self._clock.now())
 
-    def sweep(self, agent_did: str, mechanics: SocialMechanics | None = None) -> list[FollowedThread]:
+    def sweep(self, agent_did: str, mechanics: SocialMechanics) -> list[FollowedThread]:
         """Conclude the conversations that have run their course; return these, so that they can be reported."""
-        with self._file.one_save():
-            return self._sweep(agent_did, mechanics)
-
-    def _sweep(self, agent_did: str, mechanics: SocialMechanics | None) -> list[FollowedThread]:
         over = []
-        for root_uri, conversation in list(self._file.records.items()):
-            if conversation.state in {"concluded", "stale"}:
-                continue
-            analysis = self.analyze_conversation(root_uri, agent_did, mechanics)
-            events: list[ThreadEvent] = [Disengaged(analysis.disengaged_participants)]
-            if analysis.should_conclude:
-                events.append(Concluded(analysis.reason, by_silence=analysis.by_silence))
-            after = self._apply(root_uri, *events)
-            if after.state == "concluded":
-                over.append(after)
+        with self._file.one_save():
+            for root_uri, conversation in list(self._file.records.items()):
+                if conversation.state in {"concluded", "stale"}:
+                    continue
+                analysis = self.analyze_conversation(root_uri, agent_did, mechanics)
+                events: list[ThreadEvent] = [Disengaged(analysis.disengaged_participants)]
+                if analysis.should_conclude:
+                    events.append(Concluded(analysis.reason, by_silence=analysis.by_silence))
+                after = self._apply(root_uri, *events)
+                if after.state == "concluded":
+                    over.append(after)
         return over
 
-    def cleanup_old_conversations(self) -> int:
-        """Mark old conversations as stale and delete the oldest; return how many were deleted."""
-        now, before = self._clock.now(), self._file.records
-        kept = {root_uri: one for root_uri, one in before.items() if not one.is_expired(now)}
+    def cleanup_old_conversations(self) -> None:
+        """Mark old conversations as stale and delete the oldest."""
+        now = self._clock.now()
+        kept = {root_uri: one for root_uri, one in self._file.records.items() if not one.is_expired(now)}
         self._file.records = {root_uri: one.after(Aged(), now) for root_uri, one in kept.items()}
         self._file.rest["lastCleanup"] = iso(now)
         self._file.save()
-        return len(before) - len(kept)
 
     def _apply(self, root_uri: str, *events: ThreadEvent) -> FollowedThread:
         """Store the conversation as it is after `events`."""

@@ -151,16 +151,10 @@ _SAID_CHARS = 2_000
 _Named = Joined | Left | Identified | Claimed | ActionDone | Reflected | WorkspaceProgress
 
 
-@dataclass(frozen=True, slots=True)
-class SpaceLines:
-    """Shows events on `console`. Everybody's words are cleaned, so that they cannot control the terminal."""
-
-    console: Console
-
-    def show(self, event: SpaceEvent) -> None:
-        """Show one event; those that say nothing to people are skipped."""
-        if told := line_of(event):
-            self.console.line("social", f"[space] {told[0]}", told[1])
+def show_event(console: Console, event: SpaceEvent) -> None:
+    """Show an event if it says something to people, with words cleaned so that they cannot control the terminal."""
+    if told := line_of(event):
+        console.line("social", f"[space] {told[0]}", told[1])
 
 
 def line_of(event: SpaceEvent) -> tuple[str, str] | None:
@@ -330,7 +324,7 @@ class CommitmentMaker:
         )
         read = as_commitments(extracted, repo=snapshot.repo or "", social_only=snapshot.social_only)
         found = permitted(read.valid, snapshot)
-        reasons = [*(one.reason for one in read.dropped), *(out.line for out in found.left_out)]
+        reasons = [*(one.reason for one in read.dropped), *(out.reason for out in found.left_out)]
         for reason in reasons:
             await self.reporter.decided(snapshot, Note("Commitment dropped", reason, "warn"))
         if reasons:

@@ -15,7 +15,7 @@ from modules.lives.space.prompting import Decider, ModelDecision
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.speak import Fallback, ProposedMessage, enriched, fallback, may_ask_for_repo, salvage
 from modules.lives.space.types import RefusedWords, Resolution
-from modules.lives.space.validator import REJECTED, MessageValidator
+from modules.lives.space.validator import MessageValidator
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.voice_phrases.regenerate import Phrase
 
@@ -90,7 +90,7 @@ class RoomResponder:
             rejected = self.talk.handle("rejected").request
             case = replace(case, snapshot=replace(case.snapshot, request=rejected))
         left = fallback(case.snapshot, new_messages=decided is not None, tells_talk=found.by_host, phrase=self.phrase)
-        if left.retry.code == "retry":
+        if left.retry:
             told = [f"{one.what}: {one.reason}" for one in case.refusals]
             again = await self._retried(case, "; ".join(told) or first.reason)
             if again.code == "speak":
@@ -118,9 +118,8 @@ class RoomResponder:
             )
             return Resolved("speak", proposed=proposed)
         if decided.message:
-            rejected = {"act": "rejected", "check": stop.check, "message": decided.message, **outcome.figures}
-            reason = f"{REJECTED}{stop.signature}: {stop.reason}"
-            case.note(Note(f"Validation rejected ({stop.tag})", reason, "warn", rejected))
+            rejected = {"act": "rejected", "check": stop.check, "message": decided.message}
+            case.note(Note(f"Validation rejected ({stop.tag})", stop.reason, "warn", rejected))
             case.refuse(f'"{decided.message}"', stop.reason)
         # NOTE(self): commitments without a message are kept if the model wanted to speak; the assignee's always.
         keeps = stop.salvage and (decision.should_speak or case.snapshot.is_owner)
@@ -144,20 +143,19 @@ class RoomResponder:
         return Resolved("speak", proposed=ProposedMessage(message, kept, reason, acts=True))
 
     async def _forced(self, left: Fallback, case: PendingDecision, reason: str, *, tells_talk: bool) -> Resolved:
-        decision, commitment = left.force, left.commitment
-        if decision.code != "force":
-            return Resolved("needs_repo" if decision.code == "ask_for_repo" else "silent", reason)
+        request, commitment = case.snapshot.request, left.commitment
+        if left.force != "force":
+            return Resolved("needs_repo" if left.force == "ask_for_repo" else "silent", reason)
         if commitment is None:
             return Resolved("silent", f"{reason}; and nothing honest can be made of the request without the model")
         thin = commitment.model_copy(update={"description": ""})
         better = enriched(commitment, await self.writer.enrich(thin, case.snapshot.latest_lines if tells_talk else ""))
         self.talk.handle("forced")
-        case.note(Note("Forced action mode", f"[FORCED ACTION] {decision.reason}", "queue", {"act": "forced"}))
+        waited = f"waited {request.cycles} cycles, {request.owner_rejections} tries came to nothing"
+        case.note(Note("Forced action mode", f"[FORCED ACTION] {waited}", "queue", {"act": "forced"}))
         if better != commitment:
             case.note(Note("Forced action enriched", f"{len(better.description)} characters"))
-        return Resolved(
-            "speak", proposed=ProposedMessage(self.phrase("space.creating"), (better,), decision.reason, acts=True)
-        )
+        return Resolved("speak", proposed=ProposedMessage(self.phrase("space.creating"), (better,), waited, acts=True))
 
 
 def _hindered(found: Filtered, snapshot: RoomSnapshot) -> Resolved | None:
@@ -178,6 +176,6 @@ def _filtered(decided: ModelDecision | None, case: PendingDecision) -> Filtered:
         case.refuse(f"a commitment {dropped.raw}", dropped.reason)
     found = permitted(decided.commitments if decided else (), case.snapshot)
     for out in found.left_out:
-        case.note(Note("Commitment dropped", out.line, "warn"))
+        case.note(Note("Commitment dropped", out.reason, "warn"))
         case.refuse(f'the commitment "{named(out.commitment)}"', out.reason)
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
@@ -13,7 +13,6 @@ from modules.services.commitments.naming import QueuedCommitment
 
 Mode = Literal["action", "discussion"]
 Role = Literal["actor", "reviewer", "observer"]
-Escalation = Literal["none", "info", "critical"]
 Check = Literal[
     "list",
     "empty_promise",
@@ -231,7 +230,6 @@ class Stop:
 
     Attributes:
         check: the check that stops it; None for a blank message.
-        signature: how the log line begins after `[VALIDATION REJECTED] `.
         tag: what the terminal shows.
         reason: for people.
         salvage: whether its commitments may be kept.
@@ -239,7 +237,6 @@ class Stop:
     """
 
     check: Check | None
-    signature: str
     tag: str
     reason: str
     salvage: bool = False
@@ -252,14 +249,12 @@ class ValidationOutcome:
     Attributes:
         message: its text.
         stop: what stops it; None if it may be said.
-        figures: what was counted, for the log.
         suspected: the checks whose suspicion a judge should confirm before the message is stopped.
 
     """
 
     message: str
     stop: Stop | None = None
-    figures: Mapping[str, float | str] = field(default_factory=dict)
     suspected: tuple[Check, ...] = ()
 
 

@@ -127,9 +127,9 @@ def test_a_project_is_waited_for_eight_hours_and_a_chat_one(life: Life) -> None:
     life.reply(root_uri, first=1, last=1)
     life.conversations.record_our_reply("at://chat", "at://ours")
     life.clock.jump(61 * 60)
-    assert [over.root_uri for over in life.conversations.sweep(ME)] == ["at://chat"]
+    assert [over.root_uri for over in life.conversations.sweep(ME, SocialMechanics())] == ["at://chat"]
     life.clock.jump(7 * 60 * 60)
-    assert [over.root_uri for over in life.conversations.sweep(ME)] == [root_uri]
+    assert [over.root_uri for over in life.conversations.sweep(ME, SocialMechanics())] == [root_uri]
 
 
 def test_one_who_comes_back_to_a_project_is_answered_each_time(life: Life) -> None:

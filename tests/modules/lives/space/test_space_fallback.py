@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.schemas import Commitment
-from modules.lives.space.host_request import count_rejection, is_claimed, is_open
+from modules.lives.space.host_request import is_claimed, is_open, next_request
 from modules.lives.space.request_parser import (
     answers,
     detect_repo,
@@ -80,10 +80,8 @@ def test_without_github_only_the_rest_is_kept() -> None:
     ],
 )  # fmt: skip
 def test_the_owner_is_asked_again_twice(where: RoomSnapshot, *, retries: bool) -> None:
-    decision = should_retry(where, new_messages=True)
-    assert (decision.code == "retry") is retries
-    assert decision.reason
-    assert should_retry(where, new_messages=False).code != "retry"
+    assert should_retry(where, new_messages=True) is retries
+    assert not should_retry(where, new_messages=False)
 
 
 @pytest.mark.parametrize(
@@ -110,28 +108,26 @@ def test_the_owner_is_asked_again_twice(where: RoomSnapshot, *, retries: bool) -
     ],
 )  # fmt: skip
 def test_a_thing_is_made_without_the_model_only_where_nothing_else_helps(where: RoomSnapshot, *, forces: bool) -> None:
-    decision = should_force_action(where)
-    assert (decision.code == "force") is forces
-    assert decision.reason
+    assert (should_force_action(where) == "force") is forces
 
 
 def test_who_knows_no_repository_asks_for_one_once() -> None:
     lost = replace(STUCK, repo=None)
-    assert should_force_action(lost).code == "ask_for_repo"
-    assert should_force_action(replace(lost, request=replace(lost.request, repo_asked=True))).code == "no_repo"
-    assert should_force_action(STUCK).code == "force"
+    assert should_force_action(lost) == "ask_for_repo"
+    assert should_force_action(replace(lost, request=replace(lost.request, repo_asked=True))) == "wait"
+    assert should_force_action(STUCK) == "force"
 
 
 def test_an_owner_that_never_acts_is_asked_twice_more_and_then_passed_over() -> None:
     request, steps = replace(OPEN, cycles=1, attempts=1), []
     for _ in range(4):
-        request = count_rejection(request)
+        request = next_request(request, "rejected")
         where = stuck(request)
         steps.append(
             "retry"
-            if should_retry(where, new_messages=True).code == "retry"
+            if should_retry(where, new_messages=True)
             else "force"
-            if should_force_action(where).code == "force"
+            if should_force_action(where) == "force"
             else ""
         )
     assert steps == ["retry", "retry", "force", "force"]

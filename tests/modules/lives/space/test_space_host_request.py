@@ -13,13 +13,10 @@ from hypothesis import strategies as st
 from common.text.host_intent import HostIntent
 from modules.lives.space.host_request import (
     Looked,
-    advance_host_request,
     committed,
-    count_attempt,
-    count_rejection,
-    escalation_level,
     follow_up,
     is_claimed,
+    is_critical,
     is_done_chat,
     is_open,
     next_request,
@@ -47,7 +44,7 @@ def peer_event(kind: EventKind, s: float, action: str = "create_issue", name: st
     return PeerEvent(kind, name, NOW + s * S, action)
 
 
-ASKED = advance_host_request(HostRequest(), host(), host(), NOW, NOTHING)
+ASKED = next_request(HostRequest(), Looked(host(), host(), NOW, NOTHING))
 
 
 def look(
@@ -59,26 +56,24 @@ def look(
     frozen: bool = False,
     owner: str = "marvin",
 ) -> HostRequest:
-    return advance_host_request(
-        state, host(), latest or host(), NOW + s * S, own, peer_events, owner=owner, frozen=frozen
-    )
+    seen = Looked(host(), latest or host(), NOW + s * S, own, peer_events, owner=owner, frozen=frozen)
+    return next_request(state, seen)
 
 
 def test_a_new_request_is_open_and_noted_at_once() -> None:
     assert is_open(ASKED)
     assert (ASKED.content, ASKED.requested_at, ASKED.cycles) == ("Open an issue for the login", NOW, 1)
-    assert escalation_level(ASKED) == "info"
+    assert not is_critical(ASKED, NOW)
 
 
 def test_a_room_in_which_nothing_was_asked_stays_quiet() -> None:
-    assert advance_host_request(HostRequest(), None, host(intent="discussion"), NOW, NOTHING) == HostRequest()
-    assert escalation_level(HostRequest()) == "none"
+    assert next_request(HostRequest(), Looked(None, host(intent="discussion"), NOW, NOTHING)) == HostRequest()
     assert follow_up(HostRequest(), host(intent="follow_up"), NOTHING) == "none"
 
 
 def test_another_request_takes_the_place_of_the_first() -> None:
     old = replace(ASKED, cycles=7, owner_rejections=2, forced=1, reopened=2, fulfilled=True)
-    new = advance_host_request(old, host("Open a plan", s=60), None, NOW + 60 * S, NOTHING)
+    new = next_request(old, Looked(host("Open a plan", s=60), None, NOW + 60 * S, NOTHING))
     assert new == HostRequest(
         "Open a plan", "Open a plan@60", NOW + 60 * S, fulfilled=False, cycles=1, last_cycle_at=NOW + 60 * S
     )
@@ -90,7 +85,7 @@ def test_urgency_grows_once_in_five_seconds_with_or_without_words() -> None:
         state = look(state, second)
         cycles.append(state.cycles)
     assert cycles == [1] * 5 + [2] * 5 + [3] * 5 + [4]
-    assert escalation_level(state) == "critical"
+    assert is_critical(state, NOW)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4000), st.booleans()), max_size=60))
@@ -145,8 +140,8 @@ def test_what_peers_do_counts_from_the_moment_it_was_asked(
 
 def test_a_claim_rests_the_request_for_a_minute_and_a_renewal_for_another() -> None:
     state = look(ASKED, 10, peer_event("claim", 10))
-    assert escalation_level(state, NOW + 69 * S) == "none"
-    assert escalation_level(state, NOW + 70 * S) == "info"
+    assert not is_critical(replace(state, cycles=2), NOW + 69 * S)
+    assert is_critical(replace(state, cycles=2), NOW + 70 * S)
     assert look(state, 69).cycles == 1
     assert look(state, 70).cycles == 2
     renewed = look(state, 40, peer_event("claim", 40))
@@ -157,7 +152,7 @@ def test_a_claim_rests_the_request_for_a_minute_and_a_renewal_for_another() -> N
 def test_a_question_after_it_makes_an_open_request_critical_once() -> None:
     asks = host("did you do it?", s=1, intent="follow_up")
     urged = look(ASKED, 1, latest=asks)
-    assert (urged.cycles, escalation_level(urged)) == (2, "critical")
+    assert (urged.cycles, is_critical(urged, NOW)) == (2, True)
     assert look(urged, 2, latest=asks).cycles == 2
     assert look(urged, 6, latest=asks).cycles == 3
     assert look(replace(ASKED, cycles=5), 1, latest=asks).cycles == 5
@@ -170,15 +165,15 @@ def test_a_question_from_before_we_came_urges_nobody() -> None:
 
 def test_the_same_words_once_more_press_an_open_request_and_make_no_second_of_one_that_is_kept() -> None:
     again = host(s=30)
-    pressed = advance_host_request(ASKED, again, again, NOW + 2 * S, NOTHING)
+    pressed = next_request(ASKED, Looked(again, again, NOW + 2 * S, NOTHING))
     assert (pressed.cycles, pressed.entry_id, pressed.requested_at) == (2, again.id, NOW)
-    kept = advance_host_request(committed(ASKED), again, again, NOW + 30 * S, OwnWork(completed=1))
+    kept = next_request(committed(ASKED), Looked(again, again, NOW + 30 * S, OwnWork(completed=1)))
     assert kept.fulfilled
 
 
 def test_the_same_words_after_we_gave_up_are_a_new_request() -> None:
     lost = replace(ASKED, given_up=True, reopened=2)
-    again = advance_host_request(lost, host(s=300), host(s=300), NOW + 300 * S, NOTHING)
+    again = next_request(lost, Looked(host(s=300), host(s=300), NOW + 300 * S, NOTHING))
     assert is_open(again)
     assert again.reopened == 0
 
@@ -226,7 +221,7 @@ def test_a_commitment_given_up_opens_the_request_twice_and_then_never() -> None:
     assert not is_open(lost)
     assert reopen(lost) == lost
     assert look(lost, 600) == lost
-    assert escalation_level(lost) == "none"
+    assert not is_critical(lost, NOW)
 
 
 @pytest.mark.parametrize(
@@ -246,17 +241,17 @@ def test_a_replayed_request_is_open_only_if_it_is_young_and_nobody_took_it(
     age_s: int, peer_events: tuple[PeerEvent, ...], *, opened: bool
 ) -> None:
     entry = replayed(s=-age_s)
-    state = advance_host_request(HostRequest(), entry, entry, NOW, NOTHING, peer_events)
+    state = next_request(HostRequest(), Looked(entry, entry, NOW, NOTHING, peer_events))
     assert is_open(state) is opened
-    again = advance_host_request(state, entry, entry, NOW + 30 * S, NOTHING, peer_events)
+    again = next_request(state, Looked(entry, entry, NOW + 30 * S, NOTHING, peer_events))
     assert is_open(again) is opened
 
 
 def test_tries_are_counted_only_while_the_request_is_open() -> None:
-    tried = count_rejection(count_attempt(ASKED))
+    tried = next_request(next_request(ASKED, "attempted"), "rejected")
     assert (tried.attempts, tried.owner_rejections) == (1, 1)
-    assert count_attempt(committed(ASKED)).attempts == 0
-    assert count_rejection(committed(ASKED)).owner_rejections == 0
+    assert next_request(committed(ASKED), "attempted").attempts == 0
+    assert next_request(committed(ASKED), "rejected").owner_rejections == 0
 
 
 def test_a_request_that_is_made_again_may_lack_its_repository_again() -> None:
