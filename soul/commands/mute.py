@@ -12,20 +12,17 @@ import typer
 from common.clock import SystemClock, local, parse_iso
 from common.errors import UsageError
 from common.person import account_words
-from common.redact import Redactor
 from common.settings import Settings
 from common.text.untrusted import one_line
-from modules.runtime.console import SilentConsole
-from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
-from modules.runtime.journal.rows import Journal
 from modules.services.explanation.story import handle_of
 from modules.services.peers.relationships import Relationship, Relationships
 from modules.services.rights import store
 from modules.services.rights.identify import identify
 from modules.services.rights.mute import change_mute, withdrawn_line
 from soul.commands.at_hand import at_hand
+from soul.commands.beside import journal_beside
 from soul.commands.handles import resolve
 from soul.commands.options import Muted
 from soul.terminal.output import write_answer
@@ -91,11 +88,10 @@ async def mute_account(settings: Settings, home: Home, who: str, *, off: bool) -
     Raises `UsageError`.
     """
     did, clock = await asyncio.to_thread(_did_of, settings, home, who), SystemClock()
-    async with await Database.beside(home.database) as database:
+    async with journal_beside(settings, home, clock) as (database, journal):
         handle = await database.run(partial(handle_of, did=did)) or _handle(_met(home).get(did))
         handle = handle or ("" if who == did else who.removeprefix("@"))
         withdrawn, entries = await database.run(partial(change_mute, did=did, now=clock.now(), off=off, handle=handle))
-        journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
         for entry in entries:
             await journal.record(entry)
     whom = account_words(handle, did)
