@@ -14,7 +14,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from common.clock import SystemClock, local, parse_iso
+from common.clock import SystemClock
 from common.errors import SoulError, UsageError
 from common.files import write_atomic
 from common.json_lines import split_lines
@@ -38,6 +38,7 @@ from soul.commands.beside import journal_beside
 from soul.commands.options import Kinds, MemoryKind
 from soul.commands.people import forgetting_beside
 from soul.terminal.output import printable, write_answer, write_json_lines, write_lines
+from soul.terminal.plain import moment
 
 T = TypeVar("T")
 
@@ -200,7 +201,8 @@ def _show(memories: Sequence[Memory], settings: Settings, *, as_json: bool) -> N
     for memory in memories:
         body, subject = printable(as_prose(memory.body)), as_prose(memory.subject)
         shown = body if len(body) <= _BODY_SHOWN else f"{body[: _BODY_SHOWN - 1]}…"
-        lines.append(f"{memory.id:>6}  {_when(memory.updated_at, settings)}  {memory.kind:<10}  {subject}: {shown}")
+        when = moment(memory.updated_at, settings.soul_timezone)
+        lines.append(f"{memory.id:>6}  {when}  {memory.kind:<10}  {subject}: {shown}")
     found = [asdict(memory) for memory in memories]
     write_answer(found, lines or ["Nothing of that is remembered"], as_json=as_json)
 
@@ -214,14 +216,11 @@ def _whole(memory: Memory, settings: Settings) -> Iterable[str]:
     yield f"  importance {memory.importance}, recalled {counted(memory.recall_count, 'time')}"
     told = "only to you" if memory.private else "to anyone"
     yield f"  from       {memory.source} (trust: {memory.trust}), may be told {told}"
-    yield f"  since      {_when(memory.created_at, settings)}, last said {_when(memory.updated_at, settings)}"
+    since, said = (moment(at, settings.soul_timezone) for at in (memory.created_at, memory.updated_at))
+    yield f"  since      {since}, last said {said}"
     if memory.superseded_by is not None:
         gone = memory.superseded_by == memory.id
         yield "  taken out of memory" if gone else f"  replaced by [{memory.superseded_by}]"
-
-
-def _when(moment: str, settings: Settings) -> str:
-    return f"{local(parse_iso(moment), settings.soul_timezone):%Y-%m-%d %H:%M}"
 
 
 def _kinds(given: Sequence[MemoryKind] | None) -> list[Kind]:

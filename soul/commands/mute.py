@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from common.clock import SystemClock, local, parse_iso
+from common.clock import SystemClock
 from common.errors import UsageError
 from common.person import account_words
 from common.settings import Settings
@@ -26,6 +26,7 @@ from soul.commands.beside import journal_beside
 from soul.commands.handles import resolve
 from soul.commands.options import Muted
 from soul.terminal.output import write_answer
+from soul.terminal.plain import moment
 
 _MET = "relationships.json"
 
@@ -45,20 +46,16 @@ def run_mute(
         raise UsageError("Whose mute is to end? `soul mute WHO --off`", remedy="`soul mute` lists who is muted.")
     settings, home = at_hand(root)
     changed = asyncio.run(mute_account(settings, home, who, off=off)) if who else ""
-    met = _met(home)
+    met, zone = _met(home), settings.soul_timezone
     with reading(home.database) as connection:
         muted, no_reply = store.muted(connection), store.no_reply(connection)
         names = {one: handle_of(connection, one) or _handle(met.get(one)) for one in {*muted, *no_reply}}
     shown = {one: f"@{handle} ({one})" if handle else one for one, handle in names.items()}
     rows = [{"did": one, "since": since, "by": "owner"} for one, since in muted.items()]
     rows += [{"did": one, "since": since, "by": "account"} for one, since in no_reply.items()]
-    lines = [f"{shown[one]} muted since {_when(since, settings)}" for one, since in muted.items()]
-    lines += [f"{shown[one]} wants no reply since {_when(since, settings)}" for one, since in no_reply.items()]
+    lines = [f"{shown[one]} muted since {moment(since, zone)}" for one, since in muted.items()]
+    lines += [f"{shown[one]} wants no reply since {moment(since, zone)}" for one, since in no_reply.items()]
     write_answer(rows, [changed] if changed else lines, as_json=as_json)
-
-
-def _when(since: str, settings: Settings) -> str:
-    return f"{local(parse_iso(since), settings.soul_timezone):%Y-%m-%d %H:%M}"
 
 
 def _met(home: Home) -> Relationships:
