@@ -26,7 +26,7 @@ from common.result import ApiResult
 from common.settings import Settings
 from common.text.untrusted import one_line
 from common.version import __version__
-from modules.lives.space.commitment_maker import SpaceLines
+from modules.lives.space.commitment_maker import show_event
 from modules.lives.space.config import SPACE_CONFIG_FILE, SpaceConfigFile
 from modules.lives.space.policy import RoomSilence, is_on_this_machine
 from modules.lives.workspaces.lost_edits import EditWasLost
@@ -172,7 +172,7 @@ class Integrations:
             token=settings.agent_github_token.get_secret_value(),
         )
         self.space_config = SpaceConfigFile(base.home.memory / SPACE_CONFIG_FILE, clock)
-        self._echo_log, self._lines = EchoLog(settings.agent_name), SpaceLines(base.console)
+        self._echo_log = EchoLog(settings.agent_name)
         self.room = SpaceClient(
             agent_name=settings.agent_name,
             agent_version=__version__,
@@ -207,7 +207,7 @@ class Integrations:
 
     def _on_event(self, event: SpaceEvent) -> None:
         self._echo_log.receive(event, self.room.url)
-        self._lines.show(event)
+        show_event(self._base.console, event)
 
     async def _joined(self) -> None:
         self._base.events.publish(RoomJoined())

@@ -26,7 +26,7 @@ from common.clock import FakeClock, SystemClock, iso
 from common.redact import Redactor
 from common.text.tokens import estimate_roughly
 from modules.lives.space.classifiers import ModelIntentClassifier
-from modules.lives.space.commitment_maker import JournalReporter, Note, SpaceLines
+from modules.lives.space.commitment_maker import JournalReporter, Note, show_event
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.first_look import shown as shown_to_a_first_look
 from modules.lives.space.host_request import advance_host_request, is_claimed
@@ -256,7 +256,7 @@ async def show_huge_messages(folder: Path) -> tuple[SilentConsole, float]:
         reporter = JournalReporter(Journal(database, console, FakeClock(), Redactor()))
         began = time.process_time()
         for one in batch:
-            SpaceLines(console).show(Said(one.name, "eve-1", one.content, iso(one.at)))
+            show_event(console, Said(one.name, "eve-1", one.content, iso(one.at)))
             await reporter.decided(RoomSnapshot(now=NOW, me="marvin", batch=tuple(batch)), Note("Declined", "enough"))
         return console, time.process_time() - began
     finally:

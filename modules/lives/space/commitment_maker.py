@@ -151,16 +151,10 @@ _SAID_CHARS = 2_000
 _Named = Joined | Left | Identified | Claimed | ActionDone | Reflected | WorkspaceProgress
 
 
-@dataclass(frozen=True, slots=True)
-class SpaceLines:
-    """Shows events on `console`. Everybody's words are cleaned, so that they cannot control the terminal."""
-
-    console: Console
-
-    def show(self, event: SpaceEvent) -> None:
-        """Show one event; those that say nothing to people are skipped."""
-        if told := line_of(event):
-            self.console.line("social", f"[space] {told[0]}", told[1])
+def show_event(console: Console, event: SpaceEvent) -> None:
+    """Show what an event says to people, if anything; its words are cleaned, so that they cannot control a terminal."""
+    if told := line_of(event):
+        console.line("social", f"[space] {told[0]}", told[1])
 
 
 def line_of(event: SpaceEvent) -> tuple[str, str] | None:

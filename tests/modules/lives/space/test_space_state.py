@@ -32,7 +32,7 @@ from adapters.space.types import (
     WorkspaceProgress,
 )
 from common.clock import FakeClock, iso
-from modules.lives.space.commitment_maker import SpaceLines
+from modules.lives.space.commitment_maker import show_event
 from modules.lives.space.perceive import (
     SPACE_READ_CHARS,
     Classified,
@@ -256,12 +256,12 @@ def test_deeds_are_those_of_peers_and_of_our_former_lives(event: SpaceEvent, pee
 )
 def test_the_owner_sees_what_the_room_says_and_no_terminal_obeys_it(event: SpaceEvent, line: str, detail: str) -> None:
     console = SilentConsole()
-    SpaceLines(console).show(event)
+    show_event(console, event)
     assert console.lines == [("social", f"[space] {line}", detail)]
 
 
 @pytest.mark.parametrize("event", [Typing("r", "r", AT), StateChanged("r", "r", "idle", AT), ShuttingDown("x", AT)])
 def test_what_says_nothing_to_people_is_not_shown(event: SpaceEvent) -> None:
     console = SilentConsole()
-    SpaceLines(console).show(event)
+    show_event(console, event)
     assert console.lines == []
