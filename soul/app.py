@@ -33,9 +33,10 @@ from modules.services.presence.home_lease import HomeLeaseLoop
 from modules.services.sleep.sleep import LifeEnd
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services
+from soul.composition.wiring.messages import message_loops
 from soul.composition.wiring.sleep import build_sleep
 from soul.resources import SKILLS
-from soul.status_report import PhoneCommands, StatusReport, loops_for_messages
+from soul.status_report import OwnerMessages, PhoneCommands, StatusReport
 from soul.terminal.commands import Commands
 
 _WAKE_TIMEOUT_S, _SETTLE_AGAIN_S, _AGAIN_AFTER_TASK_S = 60.0, 30.0, 5.0
@@ -171,15 +172,16 @@ class App:
 
     def _loops(self, phone_commands: PhoneCommands) -> list[Loop]:
         services, lives, stages = self.services, self.lives, self.stages
+        messages = OwnerMessages(
+            services.me, services.outbox, lives.requests, lambda: self.owner, lambda: phone_commands(self)
+        )
         return [
             IdentityWatchLoop(services.soul, services.home),
             self.control_watch,
             HomeLeaseLoop(services.lease),
             OutboxLoop(services.pace, services.outbox, ready=lambda: stages.has_reached(Stage.CHECKED)),
             # NOTE(self): a start runs each loop once, in this order, so messages of the owner come before slow work.
-            *loops_for_messages(
-                services, lives.turn_services, lives.requests, lambda: self.owner, lambda: phone_commands(self)
-            ),
+            *message_loops(services, lives.turn_services, lives.requests, messages),
             HeartbeatLoop(services.journal, self._pulse, lives.chores),
             lives.turn_services.session_loop(lives.bluesky_state.conversations.is_over),
             *lives.bluesky.loops,

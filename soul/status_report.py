@@ -18,7 +18,6 @@ from common.wording import counted, counts_text, cut_off, set_aside, waiting_tex
 from modules.lives.bluesky.expression import ExpressionCycle
 from modules.lives.bluesky.publish import Conversations
 from modules.runtime.budget.types import Report
-from modules.runtime.scheduler.types import Loop
 from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text
@@ -33,8 +32,6 @@ from modules.services.rights.answering import PersonRequests
 from modules.services.rights.types import Addressed
 from modules.services.rituals.rituals import Rituals
 from soul.composition.services import Services
-from soul.composition.wiring.messages import message_loops
-from soul.composition.wiring.turns import TurnServices
 from soul.terminal.commands import Commands
 from soul.terminal.plain import moment, troubles_text
 
@@ -86,19 +83,6 @@ class OwnerMessages:
     async def forget(self, key: str) -> None:
         """Forget the stored answer to a message, once it was handed over."""
         await self.owner().inbox.forget(key)
-
-
-def loops_for_messages(
-    services: Services,
-    turn_services: TurnServices,
-    requests: PersonRequests,
-    owner: Callable[[], OwnerTalk],
-    commands: Callable[[], Commands],
-) -> list[Loop]:
-    """Return the loops that read and answer messages; `owner` and `commands` are as in `OwnerMessages`."""
-    return message_loops(
-        services, turn_services, requests, OwnerMessages(services.me, services.outbox, requests, owner, commands)
-    )
 
 
 _DECISIONS_SHOWN, _DECISIONS_READ = 10, 40

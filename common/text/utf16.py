@@ -20,12 +20,12 @@ def u16_slice(text: str, units: int) -> str:
     return _units(text)[: 2 * max(units, 0)].decode("utf-16-le", "replace")
 
 
-def hash31(text: str) -> int:
-    """Return the signed 32-bit hash `h * 31 + unit` over the code units of `text`."""
+def rolling_hash(text: str, *, seed: int = 0, factor: int = 31) -> int:
+    """Return the signed 32-bit hash `h * factor + unit` over the code units of `text`, equal in every language."""
     units = _units(text)
-    value = 0
+    value = seed
     for place in range(0, len(units), 2):
-        value = (value * 31 + int.from_bytes(units[place : place + 2], "little")) & 0xFFFF_FFFF
+        value = (value * factor + int.from_bytes(units[place : place + 2], "little")) & 0xFFFF_FFFF
     return value - (1 << 32) if value & _SIGN_BIT else value
 
 

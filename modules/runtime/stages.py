@@ -23,10 +23,6 @@ class Stages:
         self._reached = {stage: asyncio.Event() for stage in Stage}
         self._reached[Stage.BUILT].set()
 
-    @property
-    def stage(self) -> Stage:
-        return self._stage
-
     def has_reached(self, stage: Stage) -> bool:
         return self._stage >= stage
 

@@ -11,17 +11,14 @@ from adapters.atproto.records import POST
 from adapters.web.client import http_transport_factory
 from common.clock import Clock, SystemClock
 from common.errors import Auth, Transient
-from common.redact import Redactor
 from common.result import Err
 from common.settings import Settings, load_settings
 from common.wording import counted
-from modules.runtime.console import SilentConsole
-from modules.runtime.database.database import Database
 from modules.runtime.home import Home, HomeLock
-from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import store
 from soul.commands import options
+from soul.commands.beside import journal_beside
 from soul.terminal.output import write_lines
 
 PAUSE_S = 0.5
@@ -127,8 +124,7 @@ async def _forget(settings: Settings, home: Home, clock: Clock, deleted: Deleted
     """Let the SOUL say again what the deleted posts said, and record the deletion."""
     if not home.database.exists():
         return
-    async with await Database.beside(home.database) as database:
+    async with journal_beside(settings, home, clock) as (database, journal):
         await database.run(lambda connection: store.forget_feed_but(connection, deleted.left))
-        journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
         summary = f"The owner had {counted(deleted.count, 'post')} deleted"
         await journal.record(Entry("life", "owner", summary, line="social"))

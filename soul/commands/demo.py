@@ -27,23 +27,19 @@ from common.clock import SystemClock
 from common.constants import HOUR_MS
 from common.errors import Fatal, SoulError
 from common.files import write_atomic
-from common.redact import Redactor
 from common.settings import load_settings
 from modules.lives.bluesky.expression import CAUSE as EXPRESSION
-from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
-from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
-from modules.runtime.journal.rows import Journal
 from modules.services.explanation import why
-from modules.services.outbox import approval
 from modules.services.peers.loop import CAUSE as PEER_POST
 from modules.services.peers.own_identity import CAUSE as IDENTITY_POST
 from modules.services.rituals.policy import MEMO_KIND, OPENING_KIND
 from modules.services.workspaces.watched import WatchedWorkspaces
+from soul.commands.drafts import decide
 from soul.commands.init import fill_env
-from soul.commands.options import DemoMind, expanded
+from soul.commands.options import DemoMind, DraftAction, expanded
 from soul.commands.pause import resume
 from soul.commands.self_ import decide_held
 from soul.resources import template
@@ -83,17 +79,12 @@ class HomeControls:
         return await asyncio.to_thread(_told, self._home(handle), uri)
 
     async def decide(self, handle: str, draft_id: str, *, yes: bool) -> None:
-        home, clock = self._home(handle), SystemClock()
+        home = self._home(handle)
+        settings = load_settings(home.root)
         if "@" in draft_id:
-            await decide_held(load_settings(home.root), home, draft_id, approve=yes)
-            return
-        now = clock.now()
-        async with await Database.beside(home.database) as database:
-            journal = Journal(database, SilentConsole(), clock, Redactor())
-            if yes:
-                await journal.record_with(lambda connection: approval.approve(connection, draft_id, now))
-            else:
-                await journal.record_with(lambda connection: approval.reject(connection, draft_id, "", now))
+            await decide_held(settings, home, draft_id, approve=yes)
+        else:
+            await decide(settings, home, DraftAction.APPROVE if yes else DraftAction.REJECT, [draft_id], "")
 
     async def pause(self, handle: str, *, paused: bool) -> None:
         home = self._home(handle)

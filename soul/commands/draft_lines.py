@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from adapters.atproto.records import web_url
-from common.clock import local, parse_iso
 from modules.services.explanation.drafts import Draft
 from modules.services.identity.entries import waiting_line
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from soul.terminal.output import Colour
+from soul.terminal.plain import moment
 
 _CHANGES = "\ndiff --git "
 _COLOURS: dict[str, Colour] = {"+": "green", "-": "red", "@": "cyan"}
@@ -28,7 +28,7 @@ def full_lines(draft: Draft, now: datetime, timezone: str) -> list[str]:
     lines = [
         f"{draft.words.what}  {intent.id}",
         *([f"  waits because {draft.reason}"] if draft.reason else []),
-        f"  since {local(parse_iso(intent.created_at), timezone):%Y-%m-%d %H:%M}, {draft.when(now, timezone)}",
+        f"  since {moment(intent.created_at, timezone)}, {draft.when(now, timezone)}",
     ]
     if draft.words.theirs:
         lines.append(f"  {f'@{draft.words.author}' if draft.words.author else 'the SOUL'} wrote:")

@@ -20,9 +20,7 @@ from common.files import write_atomic
 from common.redact import Redactor
 from common.settings import Settings
 from modules.lives.bluesky.publish import text_problem
-from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
-from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.rows import Journal
@@ -34,6 +32,7 @@ from modules.services.outbox.rules.etiquette import same_reply
 from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.types import Intent, ProposedAction, Rule, Verdict
 from soul.commands.at_hand import at_hand
+from soul.commands.beside import journal_beside
 from soul.commands.config import edited_by_owner
 from soul.commands.draft_lines import (
     full_lines,
@@ -126,9 +125,7 @@ def leaving_of(settings: Settings, home: Home, approved: Sequence[Draft]) -> str
 async def decide(settings: Settings, home: Home, action: DraftAction, ids: Sequence[str], reason: str) -> list[Draft]:
     """Approve or reject what waits under `ids`, all or none. Raises `NotWaiting`."""
     clock = SystemClock()
-    database = await Database.beside(home.database)
-    try:
-        journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
+    async with journal_beside(settings, home, clock) as (database, journal):
         acts, left = list[Intent](), await database.run(lambda connection: approval.find_all(connection, ids))
         while left:
             acts.append(await _one(journal, action, left[0], reason, clock))
@@ -137,8 +134,6 @@ async def decide(settings: Settings, home: Home, action: DraftAction, ids: Seque
             waits = {one.id for one in await database.run(still)}
             left = [one for one in left[1:] if one in waits]
         return await database.run(lambda connection: in_words(connection, acts))
-    finally:
-        await database.close()
 
 
 def _edit(settings: Settings, home: Home, ids: Sequence[str], text: str | None) -> Draft:
@@ -177,15 +172,10 @@ def _fits(_: sqlite3.Connection, action: ProposedAction, __: datetime) -> Sequen
 
 async def edit(settings: Settings, home: Home, given: str, text: str) -> Draft:
     """Replace the text of a draft by the owner's, and approve it. Raises the same errors as `approval.edit`."""
-    text, clock, redactor = plain_lines(text), SystemClock(), Redactor(settings.secrets)
-    rules = word_rules(redactor)
-    database = await Database.beside(home.database)
-    try:
-        journal = Journal(database, SilentConsole(), clock, redactor)
+    text, clock, rules = plain_lines(text), SystemClock(), word_rules(Redactor(settings.secrets))
+    async with journal_beside(settings, home, clock) as (database, journal):
         edited = await journal.record_with(lambda rows: approval.edit(rows, given, text, rules, clock.now()))
         return (await database.run(lambda connection: in_words(connection, [edited])))[0]
-    finally:
-        await database.close()
 
 
 async def _one(journal: Journal, action: DraftAction, intent_id: str, reason: str, clock: SystemClock) -> Intent:

@@ -8,37 +8,37 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
-from common.clock import SystemClock, local, parse_iso
+from common.clock import SystemClock
 from common.errors import SoulError, UsageError
 from common.files import write_atomic
 from common.json_lines import split_lines
-from common.redact import Redactor
 from common.settings import Settings
 from common.text.markdown import as_prose
 from common.wording import counted
-from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
-from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.wakeup.context import page, wakeup_file
 from modules.services.memory.admission import Kind, Memory, Query
 from modules.services.memory.days import day_span
 from modules.services.memory.export import Restored, restore, snapshot_lines
-from modules.services.memory.export_lines import parse_lines, people, without_people
+from modules.services.memory.export_lines import Line, parse_lines, people, without_people
 from modules.services.memory.rows import MemoryStore
 from modules.services.rights import tombstones
 from modules.services.rights.store import not_to_be_remembered
 from soul.commands.at_hand import at_hand
+from soul.commands.beside import journal_beside
 from soul.commands.options import Kinds, MemoryKind
 from soul.commands.people import forgetting_beside
 from soul.terminal.output import printable, write_answer, write_json_lines, write_lines
+from soul.terminal.plain import moment
 
 T = TypeVar("T")
 
@@ -118,12 +118,8 @@ async def forget_memory(settings: Settings, home: Home, number: str) -> str:
     for main in (True, False):  # the page quotes memories; a SOUL that is awake writes it again when it stops
         page(wakeup_file(home.memory), main=main).unlink(missing_ok=True)
     summary = f"Memory {number} is forgotten"
-
-    async def tell(database: Database) -> None:
-        journal = Journal(database, SilentConsole(), SystemClock(), Redactor(settings.secrets))
+    async with journal_beside(settings, home, SystemClock()) as (_, journal):
         await journal.record(Entry("life", "memory", summary, "mem", "you asked for it", data={"memory": known}))
-
-    await _beside(home, tell)
     return f"{summary}; others may tell the same (`soul memory search WORDS` finds them)"
 
 
@@ -155,24 +151,26 @@ def run_memory_import(
     except UnicodeDecodeError:
         raise SoulError(f"{file} is not UTF-8 text", remedy="It should be what `soul memory export` wrote.") from None
 
-    async def take_in(database: Database) -> str:
-        lines = parse_lines(split_lines(text))
-
-        def rows(connection: sqlite3.Connection) -> tuple[Restored, int]:
-            known = people(lines)
-            left_out = not_to_be_remembered(connection, known)
-            kept = without_people(lines, left_out, tombstones.forgotten(connection, known))
-            return restore(connection, kept), len(lines) - len(kept)
-
-        restored, left_out = await database.run(rows)
-        summary = f"Took in {restored.memories} memories and {restored.fields} fields of profiles"
+    async def take_in() -> str:
+        async with journal_beside(settings, home, SystemClock()) as (database, journal):
+            lines = parse_lines(split_lines(text))
+            restored, left_out = await database.run(partial(_restore, lines=lines))
+            summary = f"Took in {restored.memories} memories and {restored.fields} fields of profiles"
+            data = asdict(restored) | {"left_out": left_out}
+            await journal.record(Entry("life", "memory", summary, "mem", data=data))
         told = f"{summary}; {restored.known} were known already"
-        journal = Journal(database, SilentConsole(), SystemClock(), Redactor(settings.secrets))
-        await journal.record(Entry("life", "memory", summary, "mem", data=asdict(restored) | {"left_out": left_out}))
         whose = "left out, of people who are forgotten or deny being remembered"
         return f"{told}; {left_out} {'was' if left_out == 1 else 'were'} {whose}" if left_out else told
 
-    write_lines(asyncio.run(_beside(home, take_in)))
+    write_lines(asyncio.run(take_in()))
+
+
+def _restore(connection: sqlite3.Connection, lines: Sequence[Line]) -> tuple[Restored, int]:
+    """Restore the lines about people who may be remembered; return what was restored and how many were left out."""
+    known = people(lines)
+    left_out = not_to_be_remembered(connection, known)
+    kept = without_people(lines, left_out, tombstones.forgotten(connection, known))
+    return restore(connection, kept), len(lines) - len(kept)
 
 
 def _ask(home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:
@@ -181,12 +179,8 @@ def _ask(home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:
 
 async def ask_memories(home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:
     """Return what `use` returns for the memories of a home. Raises `SoulError`."""
-    return await _beside(home, lambda database: use(MemoryStore(database)))
-
-
-async def _beside(home: Home, use: Callable[[Database], Awaitable[T]]) -> T:
     async with await Database.beside(home.database) as database:
-        return await use(database)
+        return await use(MemoryStore(database))
 
 
 def _date(text: str) -> date | None:
@@ -207,7 +201,8 @@ def _show(memories: Sequence[Memory], settings: Settings, *, as_json: bool) -> N
     for memory in memories:
         body, subject = printable(as_prose(memory.body)), as_prose(memory.subject)
         shown = body if len(body) <= _BODY_SHOWN else f"{body[: _BODY_SHOWN - 1]}…"
-        lines.append(f"{memory.id:>6}  {_when(memory.updated_at, settings)}  {memory.kind:<10}  {subject}: {shown}")
+        when = moment(memory.updated_at, settings.soul_timezone)
+        lines.append(f"{memory.id:>6}  {when}  {memory.kind:<10}  {subject}: {shown}")
     found = [asdict(memory) for memory in memories]
     write_answer(found, lines or ["Nothing of that is remembered"], as_json=as_json)
 
@@ -221,14 +216,11 @@ def _whole(memory: Memory, settings: Settings) -> Iterable[str]:
     yield f"  importance {memory.importance}, recalled {counted(memory.recall_count, 'time')}"
     told = "only to you" if memory.private else "to anyone"
     yield f"  from       {memory.source} (trust: {memory.trust}), may be told {told}"
-    yield f"  since      {_when(memory.created_at, settings)}, last said {_when(memory.updated_at, settings)}"
+    since, said = (moment(at, settings.soul_timezone) for at in (memory.created_at, memory.updated_at))
+    yield f"  since      {since}, last said {said}"
     if memory.superseded_by is not None:
         gone = memory.superseded_by == memory.id
         yield "  taken out of memory" if gone else f"  replaced by [{memory.superseded_by}]"
-
-
-def _when(moment: str, settings: Settings) -> str:
-    return f"{local(parse_iso(moment), settings.soul_timezone):%Y-%m-%d %H:%M}"
 
 
 def _kinds(given: Sequence[MemoryKind] | None) -> list[Kind]:

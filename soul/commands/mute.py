@@ -9,26 +9,24 @@ from typing import Annotated
 
 import typer
 
-from common.clock import SystemClock, local, parse_iso
+from common.clock import SystemClock
 from common.errors import UsageError
 from common.person import account_words
-from common.redact import Redactor
 from common.settings import Settings
 from common.text.untrusted import one_line
-from modules.runtime.console import SilentConsole
-from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
-from modules.runtime.journal.rows import Journal
 from modules.services.explanation.story import handle_of
 from modules.services.peers.relationships import Relationship, Relationships
 from modules.services.rights import store
 from modules.services.rights.identify import identify
 from modules.services.rights.mute import change_mute, withdrawn_line
 from soul.commands.at_hand import at_hand
+from soul.commands.beside import journal_beside
 from soul.commands.handles import resolve
 from soul.commands.options import Muted
 from soul.terminal.output import write_answer
+from soul.terminal.plain import moment
 
 _MET = "relationships.json"
 
@@ -48,20 +46,16 @@ def run_mute(
         raise UsageError("Whose mute is to end? `soul mute WHO --off`", remedy="`soul mute` lists who is muted.")
     settings, home = at_hand(root)
     changed = asyncio.run(mute_account(settings, home, who, off=off)) if who else ""
-    met = _met(home)
+    met, zone = _met(home), settings.soul_timezone
     with reading(home.database) as connection:
         muted, no_reply = store.muted(connection), store.no_reply(connection)
         names = {one: handle_of(connection, one) or _handle(met.get(one)) for one in {*muted, *no_reply}}
     shown = {one: f"@{handle} ({one})" if handle else one for one, handle in names.items()}
     rows = [{"did": one, "since": since, "by": "owner"} for one, since in muted.items()]
     rows += [{"did": one, "since": since, "by": "account"} for one, since in no_reply.items()]
-    lines = [f"{shown[one]} muted since {_when(since, settings)}" for one, since in muted.items()]
-    lines += [f"{shown[one]} wants no reply since {_when(since, settings)}" for one, since in no_reply.items()]
+    lines = [f"{shown[one]} muted since {moment(since, zone)}" for one, since in muted.items()]
+    lines += [f"{shown[one]} wants no reply since {moment(since, zone)}" for one, since in no_reply.items()]
     write_answer(rows, [changed] if changed else lines, as_json=as_json)
-
-
-def _when(since: str, settings: Settings) -> str:
-    return f"{local(parse_iso(since), settings.soul_timezone):%Y-%m-%d %H:%M}"
 
 
 def _met(home: Home) -> Relationships:
@@ -91,11 +85,10 @@ async def mute_account(settings: Settings, home: Home, who: str, *, off: bool) -
     Raises `UsageError`.
     """
     did, clock = await asyncio.to_thread(_did_of, settings, home, who), SystemClock()
-    async with await Database.beside(home.database) as database:
+    async with journal_beside(settings, home, clock) as (database, journal):
         handle = await database.run(partial(handle_of, did=did)) or _handle(_met(home).get(did))
         handle = handle or ("" if who == did else who.removeprefix("@"))
         withdrawn, entries = await database.run(partial(change_mute, did=did, now=clock.now(), off=off, handle=handle))
-        journal = Journal(database, SilentConsole(), clock, Redactor(settings.secrets))
         for entry in entries:
             await journal.record(entry)
     whom = account_words(handle, did)

@@ -18,7 +18,7 @@ from datetime import datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Annotated, Literal, get_args, get_origin
+from typing import Annotated
 
 import typer
 
@@ -33,6 +33,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal import rows
 from modules.services.outbox import store
 from soul.commands.at_hand import at_hand
+from soul.commands.config import choices_of
 from soul.commands.doctor import examine
 from soul.commands.logs import logged
 from soul.commands.status import look
@@ -163,17 +164,9 @@ def _settings(settings: Settings) -> Iterator[str]:
         value = getattr(settings, name)
         if value == field.default:
             continue
-        is_choice = isinstance(value, str) and value in _choices(field.annotation)
+        is_choice = isinstance(value, str) and value in choices_of(name.upper())
         is_plain = is_choice or isinstance(value, bool | int | float)
         yield f"- {name.upper()}: {value if is_plain else 'set' if value else 'not set'}"
-
-
-def _choices(annotation: object) -> set[object]:
-    """Return the values of a setting that is a choice."""
-    inner = get_args(annotation)
-    if get_origin(annotation) is Literal:
-        return {one for one in inner if one}
-    return {one for part in inner for one in _choices(part)}
 
 
 def _now(home: Home, own: ProgramWords) -> Iterator[str]:

@@ -25,11 +25,8 @@ from common.redact import Redactor
 from common.settings import Settings
 from common.text.markdown import joined_lines
 from modules.lives.growth.handle import because
-from modules.runtime.console import SilentConsole
-from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, SoulDocument, read_self
-from modules.runtime.journal.rows import Journal
 from modules.services.craft.wording import behind, rests_on
 from modules.services.experiences.log import named
 from modules.services.identity.entries import see_held, what_moved
@@ -38,6 +35,7 @@ from modules.services.identity.identity import extract_from_self
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.types import DOCUMENTS, OWN_SKILL, SELF, HeldEdit, SelfEdit, Version
 from soul.commands.at_hand import at_hand, settings_to_run
+from soul.commands.beside import journal_beside
 from soul.terminal.output import Colour, write_answer, write_json, write_line, write_lines
 from soul.terminal.plain import moment
 
@@ -249,9 +247,8 @@ def _before(history: SelfHistory, now: bytes) -> Version | None:
 
 async def with_keeper(settings: Settings, home: Home, file: str, use: Callable[[SelfKeeper], Awaitable[T]]) -> T:
     """Return what `use` returns for the keeper of a document, whether the SOUL is awake or not."""
-    async with await Database.beside(home.database) as database:
-        clock, redactor = SystemClock(), Redactor(settings.secrets)
-        journal = Journal(database, SilentConsole(), clock, redactor)
+    clock, redactor = SystemClock(), Redactor(settings.secrets)
+    async with journal_beside(settings, home, clock) as (_, journal):
         return await use(SelfKeeper(home=home, clock=clock, journal=journal, redactor=redactor, document=file))
 
 

@@ -13,7 +13,7 @@ import typer
 
 from adapters.atproto.records import web_url
 from adapters.storage.local import Storage
-from common.clock import iso, local, parse_iso
+from common.clock import iso
 from common.errors import SoulError, UsageError
 from common.redact import Redactor
 from common.result import Err
@@ -33,6 +33,7 @@ from modules.services.sessions.types import ArchivedLine, Session, blocks, to_fi
 from soul.commands.at_hand import at_hand
 from soul.commands.options import TalkAction
 from soul.terminal.output import printable, write_answer, write_json, write_lines
+from soul.terminal.plain import moment
 
 _DEADLINE_S = 20.0
 _SECOND_MS = 1000
@@ -133,7 +134,7 @@ def _list_lines(listed: Sequence[KeptTalk], names: Mapping[str, str], settings: 
     for talk in listed:
         tokens = f"{number(talk.tokens):>10} tokens" if talk.tokens is not None else " " * 17
         what = names[talk.session_key] + (f", part {talk.part}" if talk.part else "")
-        begins = f"{talk.session_id}  {_when(parse_iso(talk.at), settings)}  {_STATES[talk.state]:<19}"
+        begins = f"{talk.session_id}  {moment(talk.at, settings.soul_timezone)}  {_STATES[talk.state]:<19}"
         yield f"{begins}  {number(talk.messages):>5} messages  {tokens}  {what}"
     yield "`soul talks show ID` for what was said (the first characters of an ID will do)"
 
@@ -145,13 +146,13 @@ def _show_lines(found: Sequence[Stretch], settings: Settings) -> Iterator[str]:
         yield ""
         part = f"Part {talk.part}, " if talk.part else ""
         messages = counted(talk.messages, "message")
-        yield f"{part}{messages}, {_STATES[talk.state]} ({_when(parse_iso(talk.at), settings)})"
+        yield f"{part}{messages}, {_STATES[talk.state]} ({moment(talk.at, settings.soul_timezone)})"
         if stretch.lines is None:
             yield "  cannot be read now"
         for line in stretch.lines or ():
             said = [words for block in blocks(line.message) for words in told_block(block).splitlines()] or [""]
             who = "SUMMARY" if before and "\n".join(said) == before else who_said(line, talk)
-            yield f"  {_when(said_at(line), settings)}  {who}: {said[0]}"
+            yield f"  {moment(said_at(line), settings.soul_timezone)}  {who}: {said[0]}"
             yield from (f"    {words}" for words in said[1:])
         before = "\n".join(talk.archive.distilled.message.splitlines()) if talk.archive else ""
 
@@ -204,10 +205,6 @@ def _whole(stretch: Stretch) -> dict[str, Any]:
 def said_at(line: ArchivedLine) -> datetime:
     """Return when a line was said."""
     return datetime.fromtimestamp(line.timestamp / _SECOND_MS, UTC)
-
-
-def _when(moment: datetime, settings: Settings) -> str:
-    return f"{local(moment, settings.soul_timezone):%Y-%m-%d %H:%M}"
 
 
 def talk_name(connection: sqlite3.Connection, key: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from common.clock import Clock, SystemClock, iso, local, parse_iso
+from common.clock import Clock, SystemClock, iso
 from common.github_address import github_address
 from common.text.untrusted import one_line
 from common.wording import told_outcome
@@ -27,6 +27,7 @@ from modules.services.work.table import WorkTable
 from modules.services.work.types import WorkItem
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_answer
+from soul.terminal.plain import moment
 
 _MOST, _TITLE_CHARS, _QUESTION_CHARS, _REASON_CHARS = 100, 80, 300, 200
 _STATES = {
@@ -148,7 +149,7 @@ async def _of_pull(database: Database, place: TaskPlace, pull: Intent) -> tuple[
 
 
 def _line(one: TaskLine, timezone: str) -> str:
-    since = f" since {local(parse_iso(one.since), timezone):%Y-%m-%d %H:%M}" if one.since else ""
+    since = f" since {moment(one.since, timezone)}" if one.since else ""
     cost = f"{one.tokens:,} tokens" + (f", {one.usd:.4f} dollars" if one.usd else "") if one.tokens else "no cost"
     who = f" by {one.holder}" if one.holder else ""
     state = f"{_STATES.get(one.state) or told_outcome(one.state)}{who}{since}"

@@ -26,7 +26,7 @@ from adapters.space.types import (
     WorkspaceProgress,
 )
 from common.clock import local, parse_iso_or_none
-from common.text.utf16 import hash31
+from common.text.utf16 import rolling_hash
 from soul.terminal.panel import fit, one_line, strip_control, width
 
 _TAB_COLUMNS = 4
@@ -97,7 +97,7 @@ SYMBOLS = "●◆★♥■•○"
 
 def name_hash(name: str) -> int:
     """Return the hash of a name: `h * 31 + unit` over its UTF-16 units in 32 bits, as an absolute value."""
-    return abs(hash31(name))
+    return abs(rolling_hash(name))
 
 
 def colour(name: str) -> str:

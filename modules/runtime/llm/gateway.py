@@ -119,25 +119,11 @@ async def _url(picture: Image, hydrate: Hydrate) -> str:
 REMEMBERED_CALLS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class CacheRate:
-    """The latest calls whose tokens the service counted: their number, and their tokens of input."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    cached_tokens: int = 0
-
-    @property
-    def share(self) -> float | None:
-        """The part of the input that was cached, 1 for all; None before the first counted call."""
-        return self.cached_tokens / self.input_tokens if self.input_tokens else None
-
-
 class CacheMeter:
-    """Remembers the latest counted calls."""
+    """Remembers the latest counted calls: the tokens of their input, and how many of them the service had cached."""
 
-    def __init__(self, calls: int = REMEMBERED_CALLS) -> None:
-        self._seen: deque[tuple[int, int]] = deque(maxlen=calls)
+    def __init__(self) -> None:
+        self._seen: deque[tuple[int, int]] = deque(maxlen=REMEMBERED_CALLS)
 
     def note(self, usage: Usage) -> None:
         """Record the usage of one answer, unless its input was not counted."""
@@ -145,9 +131,10 @@ class CacheMeter:
             self._seen.append((usage.input_tokens, usage.cached_tokens))
 
     @property
-    def rate(self) -> CacheRate:
-        """The rate of the remembered calls."""
-        return CacheRate(len(self._seen), sum(sent for sent, _ in self._seen), sum(kept for _, kept in self._seen))
+    def share(self) -> float | None:
+        """The part of the input that was cached, 1 for all; None before the first counted call."""
+        sent = sum(tokens for tokens, _ in self._seen)
+        return sum(cached for _, cached in self._seen) / sent if sent else None
 
 
 LLM_CLASSIFIER_MIN_TOKENS = 256
@@ -262,13 +249,8 @@ class LLMGateway:
             base_url=base_url, api_key=api_key, transport=transport, clock=clock, idle_timeout_s=idle_timeout_s
         )
         self._quirks = ServiceQuirks(base_url=base_url, vision=vision)
-        self._cache = CacheMeter()
+        self.cache = CacheMeter()
         self._silent = False  # whether the last request timed out without a single piece of an answer
-
-    @property
-    def cache(self) -> CacheRate:
-        """How much of the latest prompts was cached."""
-        return self._cache.rate
 
     def sees(self) -> bool:
         """Return whether pictures are sent to the model, as far as is known."""
@@ -468,7 +450,7 @@ class LLMGateway:
         """Record how much was cached, and how many characters make a token."""
         if usage is None or not usage.input_tokens:
             return
-        self._cache.note(usage)
+        self.cache.note(usage)
         if self._on_measured and not (has_pictures(sent) or has_thoughts(sent)):
             self._on_measured(str(sent["model"]), chars_of(sent), usage.input_tokens)
 

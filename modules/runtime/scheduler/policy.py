@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from common.election import ranked
 from common.intervals import PEER_JITTER_MIN_MS, PEER_JITTER_SPAN_MS, PEER_STEP_MS
+from common.text.utf16 import rolling_hash
 from modules.runtime.scheduler.types import TIMER_JITTER_PERCENT
 
 _BACKOFF_FROM_ERRORS = 2
@@ -16,7 +17,7 @@ _STEPS = 1000
 
 def get_agent_jitter(name: str, minimum_ms: float = PEER_JITTER_MIN_MS, span_ms: float = PEER_JITTER_SPAN_MS) -> int:
     """Return how long this SOUL lets others go first, in ms: between `minimum_ms` and `minimum_ms + span_ms`."""
-    share = abs(_hash(name, seed=0, factor=31)) % PEER_JITTER_SPAN_MS
+    share = abs(rolling_hash(name)) % PEER_JITTER_SPAN_MS
     return round(minimum_ms + share * span_ms / PEER_JITTER_SPAN_MS)
 
 
@@ -38,7 +39,7 @@ def peers_before(name: str, peers: Iterable[str], root_uri: str) -> list[str]:
 
 def get_timer_jitter(name: str, timer: str, base_ms: float, pct: float = TIMER_JITTER_PERCENT) -> int:
     """Return this SOUL's own interval for a timer, in ms: `base_ms` plus or minus at most the share `pct`."""
-    step = abs(_hash(f"{name}:{timer}", seed=5381, factor=33)) % (2 * _STEPS + 1) - _STEPS
+    step = abs(rolling_hash(f"{name}:{timer}", seed=5381, factor=33)) % (2 * _STEPS + 1) - _STEPS
     return round(base_ms) + math.floor(base_ms * pct * (step / _STEPS) + 0.5)
 
 
@@ -50,12 +51,3 @@ def awareness_skip_probability(errors: int, skipped: int = 0) -> float:
     if errors <= _BACKOFF_FROM_ERRORS or skipped >= _BACKOFF_MAX_FACTOR:
         return 0.0
     return 1 - 1 / min(errors - 1, _BACKOFF_MAX_FACTOR)
-
-
-def _hash(text: str, *, seed: int, factor: int) -> int:
-    """Return a rolling hash over UTF-16 code units in signed 32-bit arithmetic, equal on every machine and language."""
-    value = seed
-    data = text.encode("utf-16-le", "surrogatepass")
-    for low, high in zip(data[::2], data[1::2], strict=True):
-        value = (value * factor + (high << 8 | low) + 2**31) % 2**32 - 2**31
-    return value

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.text.graphemes import CLUSTER, fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
-from common.text.utf16 import base36, hash31, u16_len, u16_slice
+from common.text.utf16 import base36, rolling_hash, u16_len, u16_slice
 from tests.exploration import examples
 
 FAMILY = "👨‍👩‍👧‍👦"
@@ -130,11 +130,11 @@ def test_an_election_by_hash_comes_out_as_it_does_for_the_others(units: int, beg
     ("name", "value"), [("host", 3208616), ("marvin", 1081295363), ("rebecca", 1081361035), ("peterben", 487571199)]
 )
 def test_a_name_is_hashed_as_it_is_by_the_others(name: str, value: int) -> None:
-    assert abs(hash31(name)) == value
+    assert abs(rolling_hash(name)) == value
 
 
 def test_a_hash_is_written_with_its_sign_in_base_36() -> None:
-    assert base36(hash31("abc")) == "22ci"
+    assert base36(rolling_hash("abc")) == "22ci"
     assert base36(0) == "0"
     assert base36(-35) == "-z"
 

@@ -18,7 +18,7 @@ from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.connection import NoBudgetGuard, Request, Reservation
 from modules.runtime.llm.dialect import Message, PromptBlock, ToolSpec, Usage
-from modules.runtime.llm.gateway import REMEMBERED_CALLS, CacheMeter, CacheRate, LLMGateway
+from modules.runtime.llm.gateway import REMEMBERED_CALLS, CacheMeter, LLMGateway
 from tests.loopback import to_loopback
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says, scripted_gateway
 from town.model.service import BadRequest, read_request
@@ -150,20 +150,21 @@ async def test_a_secret_inside_a_block_stays_here(gateways: Gateways, model: Scr
 
 async def test_the_share_that_was_kept_is_known_over_the_latest_calls(gateways: Gateways, model: ScriptedModel) -> None:
     opened = gateways.open(GPT)
-    assert (opened.cache, opened.cache.share) == (CacheRate(), None)
+    assert opened.cache.share is None
     model.plays(counting(1000, 0), counting(1000, 900), says("uncounted", usage=False))
     for _ in range(3):
         await opened.chat(HELLO)
-    assert opened.cache == CacheRate(calls=2, input_tokens=2000, cached_tokens=900)
     assert opened.cache.share == 0.45
 
 
 def test_what_was_long_ago_is_forgotten() -> None:
     meter = CacheMeter()
     meter.note(Usage(500, 1))
-    for _ in range(REMEMBERED_CALLS):
+    for _ in range(REMEMBERED_CALLS - 1):
         meter.note(Usage(100, 1, cached_tokens=90))
-    assert meter.rate == CacheRate(REMEMBERED_CALLS, 100 * REMEMBERED_CALLS, 90 * REMEMBERED_CALLS)
+    assert meter.share != 0.9
+    meter.note(Usage(100, 1, cached_tokens=90))
+    assert meter.share == 0.9
 
 
 async def test_who_estimates_tokens_hears_of_each_counted_answer_what_was_sent_for_it(
