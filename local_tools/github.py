@@ -28,14 +28,6 @@ MOST_CHARS = 3_000
 _SKILL = "github-response"
 _REVIEW_SKILL = "pr-review"
 _TEMPLATES = (SYSTEM_SECTION, "User Message Template", "Source", "Hidden", "No Comments")
-_PROBLEMS = {
-    "instructions": "Instructions",
-    "person": "Person",
-    "repeats": "Repeats",
-    "loops": "Loops",
-    "unfinished": "Unfinished",
-    "thanks": "Repeats",
-}
 _OF_FORM = frozenset({"Introduction", "Repeats", "Loops", "Unfinished"})
 
 
@@ -144,7 +136,7 @@ class GitHubTools:
         if repeats_own(text, subject.thread, subject.login):
             return "Repeats"
         found = reply_problem(text, _said(subject), self._scaffold(subject), may_thank=False)
-        return _PROBLEMS.get(found, "") if found else ""
+        return "Repeats" if found == "thanks" else (found or "").capitalize()
 
     def _scaffold(self, subject: IssueTurn) -> Scaffold:
         templates = [self._skills.section(_SKILL, name) for name in _TEMPLATES]
