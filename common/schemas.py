@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator, model_validator
 
-from common.impression import Impressed, Impression
+from common.impression import Impression
 
 _TRUTH = {"true": True, "false": False}
 _CHOICES = ("anyOf", "oneOf", "allOf")
@@ -205,35 +206,19 @@ class ExtractedCommitment(BaseModel):
 
 
 SPACE_DECISION_TOOL = "space_decision"
-SPACE_DECISION_SCHEMA: Mapping[str, Any] = {
+_COMMITMENT_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "required": ["shouldSpeak", "reason"],
+    "required": ["type"],
     "properties": {
-        "shouldSpeak": {"type": "boolean"},
-        "reason": {"type": "string"},
-        "message": {"type": "string"},
-        "commitments": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["type"],
-                "properties": {
-                    "type": {"type": "string", "enum": list(VALID_COMMITMENT_TYPES)},
-                    "repo": {"type": "string"},
-                    "title": {"type": "string"},
-                    "description": {"type": "string"},
-                    "content": {"type": "string"},
-                    "issue_number": {"type": "number"},
-                },
-            },
-        },
-        "declines": {"type": "boolean"},
-        "adjustBehavior": {"type": "object"},
-        "impression": {"type": "string", "enum": list(get_args(Impressed))},
+        "type": {"type": "string", "enum": list(VALID_COMMITMENT_TYPES)},
+        "repo": {"type": "string"},
+        "title": {"type": "string"},
+        "description": {"type": "string"},
+        "content": {"type": "string"},
+        "issue_number": {"type": "number"},
     },
 }
-"""JSON Schema of the tool's arguments; the skill explains the fields."""
-_COMMITMENT_SCHEMA: dict[str, Any] = SPACE_DECISION_SCHEMA["properties"]["commitments"]["items"]
+"""JSON Schema of one commitment of a decision; the skill explains the fields."""
 
 
 class SpaceDecision(BaseModel):
@@ -248,7 +233,7 @@ class SpaceDecision(BaseModel):
         extra="ignore",
         populate_by_name=True,
         defer_build=True,
-        json_schema_extra={"required": list(SPACE_DECISION_SCHEMA["required"])},
+        json_schema_extra={"required": ["shouldSpeak", "reason"]},
     )
 
     should_speak: StrictBool = Field(alias="shouldSpeak")
@@ -284,6 +269,11 @@ class SpaceDecision(BaseModel):
     @classmethod
     def _object_or_none(cls, value: object) -> object:
         return value if isinstance(value, Mapping) else None
+
+
+@cache
+def _decision_schema() -> Schema:
+    return SpaceDecision.model_json_schema()
 
 
 _FOUND_SCHEMA: Mapping[str, Any] = ExtractedCommitment.model_json_schema()
@@ -322,7 +312,7 @@ def parse_space_decision(raw: object) -> ParseResult:
     if not isinstance(raw, Mapping):
         return ParseResult(None, "(root): must be an object")
     try:
-        return ParseResult(SpaceDecision.model_validate(brought_home(SPACE_DECISION_SCHEMA, raw)))
+        return ParseResult(SpaceDecision.model_validate(brought_home(_decision_schema(), raw)))
     except ValidationError as error:
         return ParseResult(None, in_words(error))
 

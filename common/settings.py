@@ -494,16 +494,6 @@ class UnknownKey:
         return f"{self.name} is no setting{question}"
 
 
-def unknown_in_file(home: Path, content: bytes | None = None) -> tuple[UnknownKey, ...]:
-    """Return those of `<home>/.env`, or of `content` in its place, that are meant for us, in the file's order."""
-    return unknown_among(given(home, content).names, prefixes=_OURS)
-
-
-def unknown_in_environment() -> tuple[UnknownKey, ...]:
-    """Return those of the environment that are nearly equal to a setting that is not set there."""
-    return unknown_among(os.environ, prefixes=())
-
-
 def unknown_among(names: Iterable[str], *, prefixes: tuple[str, ...]) -> tuple[UnknownKey, ...]:
     """Return the unknown ones among `names`: all that begin with one of `prefixes`, and those that look misspelt."""
     given = list(names)
@@ -527,9 +517,10 @@ def unknown_keys(home: Path, *, of: str = "", content: bytes | None = None) -> l
     In the file only keys that are meant for us count, in the environment only what looks misspelt. With `of`, only
     those with this prefix, or similar to a setting with it.
     """
+    in_file = unknown_among(given(home, content).names, prefixes=_OURS)
     return [
         ConfigError(str(one), remedy=explained_by(home, one.name), setting=one.name)
-        for one in (*unknown_in_file(home, content), *unknown_in_environment())
+        for one in (*in_file, *unknown_among(os.environ, prefixes=()))
         if one.name.startswith(of) or one.meant.startswith(of)
     ]
 

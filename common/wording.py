@@ -1,4 +1,4 @@
-"""One way to write numbers for the owner, and plain words for names that the program uses.
+"""One way to write numbers and long lines for the owner, and plain words for names that the program uses.
 
 A name without words here stays unchanged. Output for programs (`--json`, the journal) keeps every name unchanged.
 """
@@ -6,6 +6,7 @@ A name without words here stays unchanged. Output for programs (`--json`, the jo
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Mapping
 
 _PURPOSES = {
@@ -160,6 +161,14 @@ def cut_off(amount: float, spoken: Callable[[float], str] = number) -> str:
 def counted(count: int, one: str, many: str = "") -> str:
     """Return `count` with its noun: `1 reply`, `2 replies`. `many` is the plural; "" is `one` with an s."""
     return f"{number(count)} {one if count == 1 else many or f'{one}s'}"
+
+
+def wrapped(indent: str, text: str, width: int) -> list[str]:
+    """Return `text` in lines of `width` characters, no word broken; later lines are indented by the length of `indent`."""
+    blank = " " * len(indent)
+    return textwrap.wrap(
+        text, width, initial_indent=indent, subsequent_indent=blank, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def purpose(name: str) -> str:

@@ -47,10 +47,9 @@ from local_tools.bluesky_turns import (
     names,
     names_author,
     telling_of,
-    thread_of,
     told_account,
 )
-from local_tools.words import REASON_CHARS, ToolWords
+from local_tools.words import REASON_CHARS, ToolWords, subject_of
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem
 from modules.lives.bluesky.types import SILENCE_TOOL, Act, ActTerms, ExpressionTurn, MadeThing, Published, ThreadTurn
@@ -193,7 +192,7 @@ class BlueskyTools:
         return await self._on_subject(args, turn, self._publisher.repost, "reposted", ends=False)
 
     async def exit(self, args: ExitInput, turn: Turn) -> ToolResult:
-        thread = thread_of(turn)
+        thread = subject_of(turn, ThreadTurn)
         target = thread.notification.ref
         says = args.closing_type == "message"
         problem = await self._check.problem(args.closing_message, thread, turn, closing=True) if says else None

@@ -167,13 +167,6 @@ class ReplyCheck:
 Handler: TypeAlias = Callable[[Any, Turn], Awaitable[ToolResult]]
 
 
-def thread_of(turn: Turn) -> ThreadTurn:
-    """Return the thread of a turn about one post. Raises `TypeError` for any other turn."""
-    if not isinstance(turn.subject, ThreadTurn):
-        raise TypeError("the registry offers this tool in thread turns only")
-    return turn.subject
-
-
 def fitted(text: str, turn: Turn, most: int = PORTABLE_MAX_GRAPHEMES) -> str:
     """Return `text`, or its leading whole sentences if the model failed to shorten it once already.
 

@@ -11,7 +11,7 @@ from common.impression import Impression
 from common.provenance import Provenance
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky_turns import SilenceInput
-from local_tools.words import REASON_CHARS, ToolWords
+from local_tools.words import REASON_CHARS, ToolWords, subject_of
 from modules.lives.bluesky.reply_check import Scaffold, reply_problem, sayable, scaffold_of
 from modules.lives.github.policy import opens_with_introduction, repeats_own, strip_self_mention
 from modules.lives.github.types import IssueTurn, ReviewTurn
@@ -28,14 +28,6 @@ MOST_CHARS = 3_000
 _SKILL = "github-response"
 _REVIEW_SKILL = "pr-review"
 _TEMPLATES = (SYSTEM_SECTION, "User Message Template", "Source", "Hidden", "No Comments")
-_PROBLEMS = {
-    "instructions": "Instructions",
-    "person": "Person",
-    "repeats": "Repeats",
-    "loops": "Loops",
-    "unfinished": "Unfinished",
-    "thanks": "Repeats",
-}
 _OF_FORM = frozenset({"Introduction", "Repeats", "Loops", "Unfinished"})
 
 
@@ -74,21 +66,21 @@ class GitHubTools:
         self.words = ToolWords(skills, "github-tools")
 
     async def comment(self, args: CommentInput, turn: Turn) -> ToolResult:
-        subject = _subject(turn)
+        subject = subject_of(turn, IssueTurn)
         text, problem = self._checked(args.body, turn)
         sent_back = self._sent_back(_elsewhere(args, subject) or problem, text, subject)
         outcome = Disposition("commented", impression=args.impression, wish=args.wish)
         return sent_back or await self._submit(subject.comment(text), outcome, turn)
 
     async def leave(self, args: LeaveThreadInput, turn: Turn) -> ToolResult:
-        subject, outcome = _subject(turn), Disposition("left", reason=one_line(args.reason, REASON_CHARS))
+        subject, outcome = subject_of(turn, IssueTurn), Disposition("left", reason=one_line(args.reason, REASON_CHARS))
         if args.closing_type == "like":
             return await self._submit(subject.heart(), outcome, turn)
         text, problem = self._checked(args.closing_message, turn)
         return self._sent_back(problem, text, subject) or await self._submit(subject.comment(text), outcome, turn)
 
     async def review(self, args: ReviewInput, turn: Turn) -> ToolResult:
-        subject = _reviewed(turn)
+        subject = subject_of(turn, ReviewTurn)
         text, problem = self._checked(args.body, turn)
         sent_back = self._sent_back(problem, text, subject)
         return sent_back or await self._submit(subject.review(text), Disposition("reviewed"), turn, part=subject.part)
@@ -99,7 +91,7 @@ class GitHubTools:
         In the second draft of a turn, the sentences that must not be sent are left out. The owner is answered whatever
         the form of that draft is.
         """
-        subject = _subject(turn)
+        subject = subject_of(turn, IssueTurn)
         text = strip_self_mention(clean(body).strip(), subject.login)
         problem = self._problem(text, subject)
         if problem and subject.revision.asked:
@@ -125,7 +117,7 @@ class GitHubTools:
         *,
         part: str = "",
     ) -> ToolResult:
-        hold = turn.hold or _subject(turn).hold
+        hold = turn.hold or subject_of(turn, IssueTurn).hold
         urgent = turn.importance == "owner"
         action = ProposedAction(body, part, cause_id=turn.cause_id, urgent=urgent, hold=hold)
         return self.words.end_by(await self._outbox.submit(action), outcome)
@@ -144,7 +136,7 @@ class GitHubTools:
         if repeats_own(text, subject.thread, subject.login):
             return "Repeats"
         found = reply_problem(text, _said(subject), self._scaffold(subject), may_thank=False)
-        return _PROBLEMS.get(found, "") if found else ""
+        return "Repeats" if found == "thanks" else (found or "").capitalize()
 
     def _scaffold(self, subject: IssueTurn) -> Scaffold:
         templates = [self._skills.section(_SKILL, name) for name in _TEMPLATES]
@@ -182,15 +174,3 @@ def _elsewhere(args: CommentInput, subject: IssueTurn) -> str:
 
 def _said(subject: IssueTurn) -> list[str]:
     return [subject.thread.issue.body, *(one.body for one in subject.thread.comments)]
-
-
-def _subject(turn: Turn) -> IssueTurn:
-    if not isinstance(turn.subject, IssueTurn):
-        raise TypeError("the registry offers this tool in turns about GitHub threads only")
-    return turn.subject
-
-
-def _reviewed(turn: Turn) -> ReviewTurn:
-    if not isinstance(turn.subject, ReviewTurn):
-        raise TypeError("the registry offers this tool in turns about reviews only")
-    return turn.subject

@@ -11,7 +11,7 @@ from common.provenance import Provenance
 from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky_turns import SilenceInput
-from local_tools.words import REASON_CHARS, ToolWords
+from local_tools.words import REASON_CHARS, ToolWords, subject_of
 from modules.lives.bluesky.reply_check import Scaffold, repeats, reply_problem, sayable, scaffold_of
 from modules.lives.messages.types import MessageTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -43,7 +43,7 @@ class MessageTools:
         self.words = ToolWords(skills, "message-tools")
 
     async def answer(self, args: AnswerInput, turn: Turn) -> ToolResult:
-        subject, text = _subject(turn), clean(args.text).strip()
+        subject, text = subject_of(turn, MessageTurn), clean(args.text).strip()
         problem = self._problem(text, subject)
         if problem and subject.revision.asked:
             text = sayable(text, self._scaffold(subject), subject.said)
@@ -87,9 +87,3 @@ def message_tools(tools: MessageTools) -> Sequence[Tool]:
         tool("message_answer", AnswerInput, "social", anyone, tools.answer, subject=MessageTurn),
         tool("message_silence", SilenceInput, "social", anyone, tools.silence, subject=MessageTurn),
     )
-
-
-def _subject(turn: Turn) -> MessageTurn:
-    if not isinstance(turn.subject, MessageTurn):
-        raise TypeError("the registry offers this tool in turns about direct messages only")
-    return turn.subject

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from types import UnionType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel
 
@@ -22,6 +22,7 @@ OWN_TOOLS = "own-tools"
 REASON_CHARS = 300
 
 Handler = Callable[[Any, Turn], Awaitable[ToolResult]]
+T = TypeVar("T")
 
 
 class NoInput(BaseModel):
@@ -144,6 +145,13 @@ class ToolWords:
             return self.end("Sent", outcome)
         reason = one_line(submitted.reason, REASON_CHARS)
         return self.end("Blocked", replace(outcome, act="silent", reason=reason), is_error=True, reason=reason)
+
+
+def subject_of(turn: Turn, kind: type[T]) -> T:
+    """Return the subject of a turn. Raises `TypeError` if it is of another kind."""
+    if not isinstance(turn.subject, kind):
+        raise TypeError("the registry offers this tool in turns with its subject only")
+    return turn.subject
 
 
 def failed(problem: str) -> ToolResult:

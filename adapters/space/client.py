@@ -39,7 +39,6 @@ from adapters.space.wire import Unreadable, decode_event, encode_event
 from adapters.space.wire_fields import Chat, ChatDelivery
 from common.clock import Clock, iso
 from common.constants import SECOND_MS, SPACE_RECONNECT_INTERVAL_MS
-from common.first_failure import first_failure
 from common.result import ApiResult, Err, Ok
 from common.text.utf16 import base36
 
@@ -285,7 +284,12 @@ async def first_of(*doing: Coroutine[Any, Any, object]) -> None:
             for task in tasks:
                 task.cancel()
     except ExceptionGroup as failures:
-        raise first_failure(failures) from None
+        raise _first_in(failures) from None
+
+
+def _first_in(failure: BaseException) -> BaseException:
+    """Return the first exception inside nested groups, so that a caller handles several tasks like one."""
+    return _first_in(failure.exceptions[0]) if isinstance(failure, BaseExceptionGroup) else failure
 
 
 async def _disconnect(connection: WebSocket) -> None:

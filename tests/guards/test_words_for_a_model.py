@@ -30,11 +30,8 @@ ANSWERING = ("local_tools", "modules/services/agent/tools", "modules/services/ag
 MOST_WORDS = 4
 EXCEPTIONS = {
     "no answer that may leave, twice": "for the journal, in the outcome of a result",
-    "the registry offers this tool in turns about direct messages only": "an error of ours: no model reads it",
     "no comment that may leave, twice": "for the journal, in the outcome of a result",
-    "the registry offers this tool in turns about GitHub threads only": "an error of ours: no model reads it",
-    "the registry offers this tool in turns about reviews only": "an error of ours: no model reads it",
-    "the registry offers this tool in thread turns only": "an error of ours: no model reads it",
+    "the registry offers this tool in turns with its subject only": "an error of ours: no model reads it",
     "the model chose nothing that works": "for the journal, where no tool ended a turn",
     "two tools have the same name": "an error of ours: no model reads it",
     "waits for the owner's approval:": "for the journal, in the outcome of a result",

@@ -382,7 +382,7 @@ class ExpressionCycle:
     def _facts(self, subject: ExpressionTurn, recent: Sequence[str]) -> ExpressionFacts:
         """Return the facts of the thought's turn: it is about the lines of SELF.md that are in its prompt."""
         lines = (line for part in self_lines(self.identity.extract()).values() for line in part)
-        patterns = get_engagement_patterns(self.expressions.all()).insights
+        patterns = get_engagement_patterns(self.expressions.all())
         return ExpressionFacts(
             subject.source,
             tuple(line for line in lines if line in subject.prompt),
@@ -403,7 +403,7 @@ class ExpressionCycle:
 
     def _answered(self) -> str:
         """Return how readers responded to earlier thoughts, a line for each pattern; "" while nothing is known."""
-        patterns = get_engagement_patterns(self.expressions.all()).insights
+        patterns = get_engagement_patterns(self.expressions.all())
         told = [self.skills.render(_SKILL, "What Was Answered", one.code, source=one.about.source) for one in patterns]
         return "\n".join(line.strip() for line in told)
 

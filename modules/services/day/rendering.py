@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,7 +12,7 @@ from common.clock import local, parse_iso
 from common.text.graphemes import shortened
 from common.text.markdown import as_prose
 from common.text.untrusted import clean, one_line
-from common.wording import counted, cut_off, deed, number, set_aside, told_reason, waiting_text
+from common.wording import counted, cut_off, deed, number, set_aside, told_reason, waiting_text, wrapped
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.policy import Lane
@@ -286,7 +285,7 @@ def day_lines(summary: DaySummary) -> list[str]:
         *(
             line
             for who, where, what in summary.wishes[:_MOST_NAMES]
-            for line in _wrapped("    · ", f"@{one_line(who)} wants {_short(what)}: {where}")
+            for line in wrapped("    · ", f"@{one_line(who)} wants {_short(what)}: {where}", _WIDTH)
         ),
         *(line for case in summary.cases for line in _case(case, summary.timezone)),
         *(_rows([("waits", _waiting(summary))]) if summary.is_today else ()),
@@ -440,14 +439,7 @@ def _headline(summary: DaySummary) -> str:
 
 def _rows(told: Iterable[Row]) -> Iterator[str]:
     for label, text in told:
-        yield from _wrapped(f"  {label:<{_LABEL - 2}}", text or NOTHING)
-
-
-def _wrapped(indent: str, text: str) -> list[str]:
-    blank = " " * len(indent)
-    return textwrap.wrap(
-        text, _WIDTH, initial_indent=indent, subsequent_indent=blank, break_long_words=False, break_on_hyphens=False
-    )
+        yield from wrapped(f"  {label:<{_LABEL - 2}}", text or NOTHING, _WIDTH)
 
 
 def _counts(
@@ -525,7 +517,7 @@ def _short(text: str, most: int = _REASON_CHARS) -> str:
 
 
 def _case(case: TellingCase, timezone: str) -> Iterator[str]:
-    yield from _wrapped("    · ", case_text(case, timezone))
+    yield from wrapped("    · ", case_text(case, timezone), _WIDTH)
     if story := story_of(case):
         yield f"      soul why {story}"
 
@@ -585,4 +577,4 @@ def _wrong(summary: DaySummary) -> Iterable[str]:
     for number_of, one in enumerate(summary.troubles):
         yield from _rows([("" if number_of else "wrong", f"{_short(one.what)}{_often(one.count)}")])
         if one.remedy:
-            yield from _wrapped(" " * _LABEL + "→ ", _reason(one.remedy))
+            yield from wrapped(" " * _LABEL + "→ ", _reason(one.remedy), _WIDTH)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
@@ -13,7 +12,7 @@ from common.constants import OWNER_CAUSE
 from common.text.graphemes import shortened
 from common.text.handles import with_handles
 from common.text.untrusted import clean, one_line
-from common.wording import counted, deed, number, part_name, told_reason
+from common.wording import counted, deed, number, part_name, told_reason, wrapped
 from common.wording import rule as rule_words
 from modules.runtime.journal.stop_reasons import CUT_OFF
 from modules.runtime.llm.dialect import without_status
@@ -133,11 +132,11 @@ def lines(story: Story, timezone: str = "") -> list[str]:
         told += ["", day] if day else [""]
         for step in together:
             time = f"{local(parse_iso(step.at), timezone):%H:%M:%S}" if step.at else ""
-            told += _wrapped(f"{time:<8}  ", step.text)
+            told += wrapped(f"{time:<8}  ", step.text, _WIDTH)
             for detail in step.details:
-                told += _wrapped(" " * 12, detail)
+                told += wrapped(" " * 12, detail, _WIDTH)
     end = ending(story, timezone)
-    return [*told, "", *_wrapped("", end)] if end else told
+    return [*told, "", *wrapped("", end, _WIDTH)] if end else told
 
 
 def _is_owner_s(cause: str) -> bool:
@@ -321,10 +320,3 @@ def _day(at: str, timezone: str) -> str:
         return ""
     moment = local(parse_iso(at), timezone)
     return f"{moment:%A} {moment.day} {moment:%B %Y} ({moment:%Z})"
-
-
-def _wrapped(indent: str, text: str) -> list[str]:
-    blank = " " * len(indent)
-    return textwrap.wrap(
-        text, _WIDTH, initial_indent=indent, subsequent_indent=blank, break_long_words=False, break_on_hyphens=False
-    )

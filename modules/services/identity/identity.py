@@ -11,26 +11,7 @@ from typing import Literal
 from common.text.markdown import Heading, joined_lines, outline
 from common.text.strings import straighten
 from modules.runtime.home import Home, read_self
-from modules.services.identity.self_mechanics import (
-    DailyRitual,
-    SocialMechanics,
-    parse_social_mechanics,
-    parse_time_to_ms,
-    read_rituals,
-)
-
-__all__ = [
-    "DailyRitual",
-    "SelfExtract",
-    "SelfRichness",
-    "SocialMechanics",
-    "assess_self_richness",
-    "extract_display_name",
-    "extract_from_self",
-    "parse_social_mechanics",
-    "parse_time_to_ms",
-    "self_lines",
-]
+from modules.services.identity.self_mechanics import DailyRitual, SocialMechanics, parse_social_mechanics, read_rituals
 
 Part = Literal["identity", "purpose", "values", "questions", "patterns", "learnings", "explorations"]
 

@@ -446,9 +446,6 @@ def _any(terms: Iterable[Term]) -> str:
     return " OR ".join(term.match for term in terms)
 
 
-__all__ = ["MemoryStore", "remember"]
-
-
 class MemoryStore:
     """The memories of one SOUL. Every method is one transaction; the caller opens and closes the database."""
 

@@ -46,14 +46,6 @@ class Pattern:
     about: SourceEngagement
 
 
-@dataclass(frozen=True, slots=True)
-class EngagementPatterns:
-    """The three best sources, best first, and what the averages say."""
-
-    high_performers: tuple[SourceEngagement, ...] = ()
-    insights: tuple[Pattern, ...] = ()
-
-
 def is_due(age: timedelta, age_when_seen: timedelta | None) -> bool:
     """Return whether a thought is due: it has reached an age in `LOOKS` and was not examined since."""
     return any(age >= look and (age_when_seen is None or age_when_seen < look) for look in LOOKS)
@@ -71,22 +63,22 @@ def insight_of(engagement: ExpressionEngagement) -> Insight | None:
     return "liked" if engagement.likes >= _LIKED_FROM else None
 
 
-def get_engagement_patterns(expressions: Iterable[Expression]) -> EngagementPatterns:
-    """Compare the sources of the thoughts that were examined."""
-    ranked = sorted(_averages(expressions), key=lambda one: (-one.score, one.source))
+def get_engagement_patterns(expressions: Iterable[Expression]) -> list[Pattern]:
+    """Return the patterns in the averages of the sources whose thoughts were examined."""
+    ranked = _averages(expressions)
     if not ranked:
-        return EngagementPatterns()
+        return []
     best, worst = ranked[0], ranked[-1]
     insights = [Pattern("Answered", best)] if best.replies >= 1 else []
     if len(ranked) > 1 and worst.score < _LITTLE * best.score:
         insights.append(Pattern("Unanswered", worst))
     insights += [Pattern("Two Lines", one) for one in ranked if "+" in one.source and one.replies > 1 and one != best]
-    return EngagementPatterns(tuple(ranked[:_PERFORMERS]), tuple(insights))
+    return insights
 
 
 def answered_sources(expressions: Iterable[Expression]) -> list[str]:
-    """Return the sources in SELF.md whose thoughts were answered, most answered first."""
-    return [one.source for one in get_engagement_patterns(expressions).high_performers if one.replies]
+    """Return those of the three best sources in SELF.md whose thoughts were answered, best first."""
+    return [one.source for one in _averages(expressions)[:_PERFORMERS] if one.replies]
 
 
 def unanswered_sources(expressions: Iterable[Expression]) -> frozenset[str]:
@@ -96,11 +88,12 @@ def unanswered_sources(expressions: Iterable[Expression]) -> frozenset[str]:
 
 
 def _averages(expressions: Iterable[Expression]) -> list[SourceEngagement]:
+    """Return the averages of each source, best first."""
     seen: defaultdict[str, list[ExpressionEngagement]] = defaultdict(list)
     for expression in expressions:
         if expression.engagement:
             seen[expression.prompt_source].append(expression.engagement)
-    return [
+    averages = [
         SourceEngagement(
             source,
             len(found),
@@ -109,3 +102,4 @@ def _averages(expressions: Iterable[Expression]) -> list[SourceEngagement]:
         )
         for source, found in seen.items()
     ]
+    return sorted(averages, key=lambda one: (-one.score, one.source))

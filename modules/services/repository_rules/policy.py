@@ -84,22 +84,6 @@ class VerdictCode(StrEnum):
     ANOTHER = "another"
 
 
-WELCOME_OF: dict[VerdictCode, Welcome] = {
-    VerdictCode.MEMBER: "welcome",
-    VerdictCode.NOTHING_SAID: "welcome",
-    VerdictCode.ALLOWED: "welcome",
-    VerdictCode.CONDITIONS: "unclear",
-    VerdictCode.MET: "welcome",
-    VerdictCode.ATTACK: "unwelcome",
-    VerdictCode.FORBIDDEN: "unwelcome",
-    VerdictCode.PULLS_CLOSED: "unclear",
-    VerdictCode.UNREAD: "unclear",
-    VerdictCode.OWNER_YES: "welcome",
-    VerdictCode.OWNER_NO: "unwelcome",
-    VerdictCode.ANOTHER: "unwelcome",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class RepositoryVerdict:
     """The verdict whether a repository accepts us.
@@ -126,29 +110,32 @@ class RepositoryVerdict:
     @property
     def welcome(self) -> Welcome:
         """The welcome that the code stands for."""
-        return WELCOME_OF[self.code]
+        return _VERDICTS[self.code][0]
 
     @property
     def reason(self) -> str:
         """The reason, for people."""
-        reason = _REASONS[self.code].format(path=self.path or "a file")
+        reason = _VERDICTS[self.code][1].format(path=self.path or "a file")
         asked = "; ".join(one.told for one in self.conditions)
         return f"{reason}; added: {asked}" if asked else reason
 
 
-_REASONS: dict[VerdictCode, str] = {
-    VerdictCode.MEMBER: "our account may push there",
-    VerdictCode.NOTHING_SAID: "all that it shows was read, and nothing of it is a rule for AI agents",
-    VerdictCode.ALLOWED: "{path} allows AI agents",
-    VerdictCode.CONDITIONS: "{path} has conditions for AI agents, or is unclear",
-    VerdictCode.MET: "{path} has conditions for AI agents, which are met",
-    VerdictCode.ATTACK: "{path} attacks AI agents: it asks them to deceive their owner, tell secrets or skip a check",
-    VerdictCode.FORBIDDEN: "{path} does not want AI agents",
-    VerdictCode.PULLS_CLOSED: "it takes pull requests from its own people only, or from nobody",
-    VerdictCode.UNREAD: "not all that it shows could be read ({path}), so its rules are not known",
-    VerdictCode.OWNER_YES: "the owner approved an act there",
-    VerdictCode.OWNER_NO: "the owner rejected an act there",
-    VerdictCode.ANOTHER: "another repository answers under its name than when it was first seen",
+_VERDICTS: dict[VerdictCode, tuple[Welcome, str]] = {
+    VerdictCode.MEMBER: ("welcome", "our account may push there"),
+    VerdictCode.NOTHING_SAID: ("welcome", "all that it shows was read, and nothing of it is a rule for AI agents"),
+    VerdictCode.ALLOWED: ("welcome", "{path} allows AI agents"),
+    VerdictCode.CONDITIONS: ("unclear", "{path} has conditions for AI agents, or is unclear"),
+    VerdictCode.MET: ("welcome", "{path} has conditions for AI agents, which are met"),
+    VerdictCode.ATTACK: (
+        "unwelcome",
+        "{path} attacks AI agents: it asks them to deceive their owner, tell secrets or skip a check",
+    ),
+    VerdictCode.FORBIDDEN: ("unwelcome", "{path} does not want AI agents"),
+    VerdictCode.PULLS_CLOSED: ("unclear", "it takes pull requests from its own people only, or from nobody"),
+    VerdictCode.UNREAD: ("unclear", "not all that it shows could be read ({path}), so its rules are not known"),
+    VerdictCode.OWNER_YES: ("welcome", "the owner approved an act there"),
+    VerdictCode.OWNER_NO: ("unwelcome", "the owner rejected an act there"),
+    VerdictCode.ANOTHER: ("unwelcome", "another repository answers under its name than when it was first seen"),
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from common.importance import Importance
 from common.text.rights_requests import RequestKind
@@ -24,14 +25,7 @@ _FIELD = re.compile(r'"kinds?"\s{0,3}:\s{0,3}(?:"\w{1,20}"|\[[^\[\]]{0,200}\])')
 _NAMED = re.compile(r'"(\w{1,20})"')
 _LANGUAGE = re.compile(r'"language"\s{0,3}:\s{0,3}"([a-z]{2})\b')
 _ENGLISH = "en"
-_KINDS: Mapping[str, RequestKind | None] = {
-    "know": "know",
-    "forget": "forget",
-    "no_reply": "no_reply",
-    "reply_again": "reply_again",
-    "why": "why",
-    "none": None,
-}
+_KINDS: Mapping[str, RequestKind | None] = {kind: kind for kind in get_args(RequestKind)} | {"none": None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Protocol
 
 from adapters.atproto.richtext import detect_urls
+from adapters.atproto.types import Notification, Post
 from adapters.github.types import Repo
 
 WORKSPACE_PREFIX = "www-lil-intdev-"
@@ -17,16 +17,6 @@ _ADDRESS = re.compile(
     rf"(?P<name>{WORKSPACE_PREFIX}[\w.-]{{1,80}})(?![\w.-]|\u2026)",
     re.ASCII | re.IGNORECASE,
 )
-
-
-class Linking(Protocol):
-    """A post, and the full addresses behind its links."""
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def links(self) -> tuple[str, ...]: ...
 
 
 def parse_github_workspace_url(url: str) -> Repo | None:
@@ -43,7 +33,7 @@ def extract_workspace_urls(text: str) -> list[Repo]:
     return _workspaces(span.value for span in detect_urls(text))
 
 
-def workspaces_in(post: Linking) -> list[Repo]:
+def workspaces_in(post: Notification | Post) -> list[Repo]:
     """Return the workspaces that a post points to: by its links, which are complete, else by its text."""
     return _workspaces(post.links) or extract_workspace_urls(post.text)
 

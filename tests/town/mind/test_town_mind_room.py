@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from common.facts import QuestionFacts, RoomFacts, SaidLine, TurnFacts
-from common.schemas import SPACE_DECISION_SCHEMA, parse_space_decision, validate_commitments
+from common.schemas import SpaceDecision, parse_space_decision, validate_commitments
 from common.text.host_intent import classify_host_intent_structural
 from common.text.phrases import has_list
 from modules.lives.tasks.documents.compose import Requirements, judge_document
@@ -19,7 +19,7 @@ from town.model.types import ChatRequest, Json, Offer
 
 CHESS = "Build us a chess engine in github.com/a/b."
 PLAN = ["title", "goal", "tasks"]
-DECIDE = Offer("space_decision", "", dict(SPACE_DECISION_SCHEMA))
+DECIDE = Offer("space_decision", "", SpaceDecision.model_json_schema())
 
 
 def told(me: str, said: Sequence[tuple[str, str]], *, present: Sequence[str] = ("rebecca",), **more: Any) -> RoomFacts:

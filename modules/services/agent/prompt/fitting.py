@@ -112,8 +112,6 @@ class ToldBefore:
     provenance: Provenance | None = None
 
 
-__all__ = ["HEARTBEAT", "assemble", "history_budget", "is_meaningful", "room_beside", "truncate_sections"]
-
 Estimate = Callable[[str], int]
 CutNote = Callable[[int], str]
 

@@ -23,6 +23,7 @@ from modules.services.outbox.bodies import PostBody, ThreadgateBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.own_feed.engagement_policy import (
     LOOKS,
+    answered_sources,
     get_engagement_patterns,
     insight_of,
     is_due,
@@ -195,14 +196,15 @@ def test_sources_are_ranked_by_replies_and_a_tenth_of_the_likes() -> None:
         thought("questions", seen=START, replies=3),
         thought("questions", seen=START, replies=1),
         thought("values+patterns", seen=START, replies=2),
-        thought("values", seen=START, likes=9),
+        thought("values", seen=START, replies=1, likes=9),
+        thought("learnings", seen=START, replies=1),
         thought("purpose", seen=START),
         thought("identity"),
     ]
     patterns = get_engagement_patterns(seen)
-    assert [one.source for one in patterns.high_performers] == ["questions", "values+patterns", "values"]
-    assert patterns.high_performers[0].replies == 2
-    assert [(one.code, one.about.source) for one in patterns.insights] == [
+    assert answered_sources(seen) == ["questions", "values+patterns", "values"]
+    assert patterns[0].about.replies == 2
+    assert [(one.code, one.about.source) for one in patterns] == [
         ("Answered", "questions"),
         ("Unanswered", "purpose"),
         ("Two Lines", "values+patterns"),

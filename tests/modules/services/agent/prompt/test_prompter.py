@@ -24,7 +24,7 @@ from common.clock import FakeClock
 from common.constants import LOG_MAX_BYTES
 from common.errors import IdentityError
 from common.provenance import Provenance
-from common.text.markdown import split_sections
+from common.text.markdown import is_meaningful, split_sections
 from modules.runtime.llm.dialect import GROUPS
 from modules.services.agent.prompt.fitting import (
     Audience,
@@ -32,7 +32,6 @@ from modules.services.agent.prompt.fitting import (
     SystemPrompt,
     assemble,
     history_budget,
-    is_meaningful,
     truncate_sections,
 )
 from modules.services.agent.prompt.prompter import Changes, FileSnapshot, PromptNotice
