@@ -22,7 +22,6 @@ from modules.lives.messages.respond import OwnerMessageHandler
 from modules.lives.messages.state import MessageState
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Standing
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.identity.owner import Me
@@ -30,7 +29,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Pacing
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
-from tests.crash.crash_child import MortalDatabase
+from tests.crash.lives import MortalDatabase
 from tests.hasty_clock import HastyClock
 
 OWNER = "did:plc:owner"
@@ -58,10 +57,9 @@ class Doing:
         """Do nothing, as nothing is stored here."""
 
 
-async def live(path: Path, die_at: int, *, inside: bool) -> None:
+async def live(path: Path, fate: list[str]) -> None:
     clock = HastyClock()
-    database = await MortalDatabase.open(path, MIGRATIONS)
-    assert isinstance(database, MortalDatabase)
+    database = await MortalDatabase.opened(path)
     journal = Journal(database, SilentConsole(), clock, Redactor())
     outbox = Outbox(
         database=database,
@@ -95,7 +93,7 @@ async def live(path: Path, die_at: int, *, inside: bool) -> None:
         clock=clock,
         standing=Standing,
     )
-    database.count, database.die_at, database.die_inside = 0, die_at, inside
+    database.await_death(fate)
     await loop.run()
     await database.close()
 
@@ -105,7 +103,7 @@ def main() -> None:
         name, at, where = line.split()
         pid = os.fork()
         if pid == 0:
-            asyncio.run(live(Path(sys.argv[1]) / name, int(at), inside=where == "inside"))
+            asyncio.run(live(Path(sys.argv[1]) / name, [at, where]))
             os._exit(0)
         sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n")
         sys.stdout.flush()

@@ -1,31 +1,73 @@
-"""Runs a life for each line on stdin, each in a fork of this process, so that nothing is loaded again."""
+"""Runs a life for each line on stdin, each in a fork of this process, and kills it at a transaction."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import sqlite3
 import sys
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
+
+T = TypeVar("T")
 
 
-def live_on_request(live: Callable[[int, bool], Coroutine[Any, Any, None]]) -> None:
-    """Fork a life for each line; print its pid as `born PID` and its exit code as `ended CODE`.
+class MortalDatabase(Database):
+    """Kills its own process at one transaction: inside it, or right after its commit."""
 
-    A line gives the number of the commit at which the life is to die, and `inside` if before that commit. An empty
-    line means no death. `live` takes the number, 0 for none, and whether it is inside.
-    """
+    count = 0
+    die_at = 0
+    die_inside = False
+
+    @classmethod
+    async def opened(cls, path: Path, fate: Sequence[str] = ()) -> Self:
+        database = await cls.open(path, MIGRATIONS)
+        assert isinstance(database, cls)
+        database.await_death(fate)
+        return database
+
+    def await_death(self, fate: Sequence[str]) -> None:
+        """Count from here on; `fate` is the number of the last transaction and `inside` or `after`, empty for none."""
+        at, where = fate or ("0", "after")
+        self.count, self.die_at, self.die_inside = 0, int(at), where == "inside"
+
+    async def run(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        self.count += 1
+        last = self.count == self.die_at
+
+        def work(connection: sqlite3.Connection) -> T:
+            result = fn(connection)
+            if last and self.die_inside:
+                _die()
+            return result
+
+        result = await super().run(work)
+        if last:
+            _die()
+        return result
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def live_on_request(live: Callable[[list[str]], Coroutine[Any, Any, None]]) -> None:
+    """Fork a life for each line and pass it the words; print its pid as `born PID` and its exit code as `ended CODE`."""
     for line in sys.stdin:
-        at, *where = line.split() or ["0"]
         pid = os.fork()
         if pid == 0:
             say(f"born {os.getpid()}")
-            asyncio.run(live(int(at), where == ["inside"]))
+            asyncio.run(live(line.split()))
             os._exit(0)
         say(f"ended {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}")
 
 
 def say(words: str) -> None:
     """Write a line to the parent process."""
-    sys.stdout.write(f"{words}\n")
-    sys.stdout.flush()
+    # NOTE(self): one write per line, so that a kill cannot leave part of a line in a buffer.
+    os.write(sys.stdout.fileno(), f"{words}\n".encode())
