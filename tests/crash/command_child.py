@@ -2,14 +2,12 @@
 
 Usage: python -m tests.crash.command_child FOLDER
 
-Forks a life for each line on stdin (`DATABASE DIE_AT_TRANSACTION inside|after`; 0: no death) and prints how it ended.
+Forks a life for each line on stdin (`DATABASE DIE_AT_TRANSACTION inside|after`; 0: no death).
 The only effect of the command is a line in the file `DATABASE.done` in the folder.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,7 +27,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Pacing
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
-from tests.crash.lives import MortalDatabase
+from tests.crash.lives import MortalDatabase, live_on_request
 from tests.hasty_clock import HastyClock
 
 OWNER = "did:plc:owner"
@@ -57,8 +55,8 @@ class Doing:
         """Do nothing, as nothing is stored here."""
 
 
-async def live(path: Path, fate: list[str]) -> None:
-    clock = HastyClock()
+async def live(folder: Path, name: str, *fate: str) -> None:
+    clock, path = HastyClock(), folder / name
     database = await MortalDatabase.opened(path)
     journal = Journal(database, SilentConsole(), clock, Redactor())
     outbox = Outbox(
@@ -99,14 +97,7 @@ async def live(path: Path, fate: list[str]) -> None:
 
 
 def main() -> None:
-    for line in sys.stdin:
-        name, at, where = line.split()
-        pid = os.fork()
-        if pid == 0:
-            asyncio.run(live(Path(sys.argv[1]) / name, [at, where]))
-            os._exit(0)
-        sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n")
-        sys.stdout.flush()
+    live_on_request(lambda words: live(Path(sys.argv[1]), *words))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from common.clock import SystemClock
 from tests.children import child_of
+from tests.patience import HANG_S
 from town.atproto.index import Json, NetworkEvent
 from town.atproto.network import Network
 from town.atproto.service import AtprotoFaults, AtprotoLimits, Fault, FaultKind, Limit, atproto_app
@@ -162,7 +163,7 @@ class Nursery:
         assert born == "born"
         return int(pid)
 
-    async def receive(self, timeout_s: float = 30.0) -> str:
+    async def receive(self, timeout_s: float = HANG_S) -> str:
         """Return the next line: `awake`, or `ended CODE`."""
         assert self.process.stdout is not None
         return (await asyncio.wait_for(self.process.stdout.readline(), timeout_s)).decode().strip()

@@ -57,7 +57,7 @@ def _die() -> None:
 
 
 def live_on_request(live: Callable[[list[str]], Coroutine[Any, Any, None]]) -> None:
-    """Fork a life for each line and pass it the words; print its pid as `born PID` and its exit code as `ended CODE`."""
+    """Fork a life for each line, given its words; print its pid as `born PID` and its exit code as `ended CODE`."""
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:

@@ -9,7 +9,6 @@ It prints `born PID`, `finished N` for archives that an earlier life had left, `
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 import signal
@@ -39,6 +38,7 @@ from modules.services.sessions.archivist import Archivist
 from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import Session
 from modules.services.skills.skills import Skills
+from tests.crash.lives import live_on_request, say
 from tests.loopback import to_loopback
 
 T = TypeVar("T")
@@ -164,12 +164,12 @@ async def live(folder: Path, model_url: str, key: str, fate: list[str]) -> None:
     assert isinstance(database, MortalDatabase)
     database.die_at, database.die_inside = int(die_at), where == "inside"
     async with open_room(folder, database, model_url, key) as room:
-        _say(f"finished {len(await room.archivist.finish_prepared())}")
+        say(f"finished {len(await room.archivist.finish_prepared())}")
         for number in count(int(first)):
             session_key = rng.choice(KEYS)
             session_id = (await room.sessions.open(session_key)).id
             await room.sessions.add(session_id, [(message(number), Provenance.OWNER)])
-            _say(f"said {number}")
+            say(f"said {number}")
             await room.sessions.add(session_id, [(each, Provenance.OWNER) for each in reply(number)])
             if rng.random() < 0.2:
                 await room.archivist.reset(session_key)
@@ -179,18 +179,7 @@ async def live(folder: Path, model_url: str, key: str, fate: list[str]) -> None:
 
 def main() -> None:
     folder, model_url, key = sys.argv[1:]
-    for line in sys.stdin:
-        pid = os.fork()
-        if pid == 0:
-            _say(f"born {os.getpid()}")
-            asyncio.run(live(Path(folder), model_url, key, line.split()))
-            os._exit(0)
-        _say(f"ended {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}")
-
-
-def _say(words: str) -> None:
-    sys.stdout.write(f"{words}\n")
-    sys.stdout.flush()
+    live_on_request(lambda words: live(Path(folder), model_url, key, words))
 
 
 if __name__ == "__main__":
