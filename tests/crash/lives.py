@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class MortalDatabase(Database):
-    """Kills its own process at one transaction: inside it, or right after its commit."""
+    """Kills its own process at one of the transactions that count: inside it, or right after its commit."""
 
     count = 0
     die_at = 0
@@ -37,11 +37,15 @@ class MortalDatabase(Database):
         self.count, self.die_at, self.die_inside = 0, int(at), where == "inside"
 
     async def run(self, fn: Callable[[sqlite3.Connection], T]) -> T:
-        self.count += 1
-        last = self.count == self.die_at
+        last = False
 
         def work(connection: sqlite3.Connection) -> T:
+            nonlocal last
+            counted_before = self.counts(connection)
             result = fn(connection)
+            if counted_before or self.counts(connection):
+                self.count += 1
+                last = self.count == self.die_at
             if last and self.die_inside:
                 _die()
             return result
@@ -50,6 +54,10 @@ class MortalDatabase(Database):
         if last:
             _die()
         return result
+
+    def counts(self, connection: sqlite3.Connection) -> bool:
+        """Return whether a transaction that begins or ends in this state counts."""
+        return True
 
 
 def _die() -> None:
