@@ -13,16 +13,14 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from modules.services.claims.claim_requests import PlanReader
 from modules.services.claims.claimer import Claimer
 from modules.services.claims.lease_store import TaskLeases
 from modules.services.claims.policy import RENEWED_AFTER
 from tests.adapters.results import ok
-from tests.crash.lives import MortalDatabase, live_on_request, say
+from tests.crash.lives import MortalDatabase, github_at, live_on_request, say
 from tests.hasty_clock import HastyClock
-from tests.loopback import to_loopback
 from tests.trusting import gone_of, trust_without_owner
 
 REPO = Repo("ada", "garden")
@@ -33,9 +31,7 @@ _LATER = RENEWED_AFTER + timedelta(seconds=1)
 async def live(folder: Path, url: str, login: str, token: str, fate: list[str]) -> None:
     clock = HastyClock(HASTE)
     database = await MortalDatabase.opened(folder / "soul.db", fate)
-    github = GitHub(
-        api_url=url, login=login, token=token, clock=clock, min_spacing_s=0, timeout_s=5, transport=to_loopback
-    )
+    github = github_at(url, login, token, clock, timeout_s=5)
     leases = TaskLeases(database, folder, clock)
     reader = PlanReader(github, leases, trust_without_owner(github, clock), clock, gone_of(github, clock))
     claimer = Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock)

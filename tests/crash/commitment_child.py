@@ -17,7 +17,6 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
 from common.clock import SystemClock
 from common.redact import Redactor
@@ -37,8 +36,7 @@ from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Pacing
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
-from tests.crash.lives import MortalDatabase, live_on_request, say
-from tests.loopback import to_loopback
+from tests.crash.lives import MortalDatabase, github_at, live_on_request, say
 from tests.outbox_rows import counted
 from tests.shipped_skills import phrase
 from tests.trusting import identity_of
@@ -64,15 +62,7 @@ async def live(folder: Path, github_url: str, token: str, port: int, fate: list[
     clock = FastClock()
     database = await MortalDatabase.opened(folder / "soul.db", fate)
     journal = Journal(database, SilentConsole(), clock, Redactor())
-    github = GitHub(
-        api_url=github_url,
-        login=LOGIN,
-        token=token,
-        clock=clock,
-        min_spacing_s=0,
-        timeout_s=2,
-        transport=to_loopback,
-    )
+    github = github_at(github_url, LOGIN, token, clock, timeout_s=2)
     echo_log = EchoLog(NAME)
     room = SpaceClient(
         agent_name=NAME,

@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 from random import Random
 
-from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.redact import Redactor
 from modules.lives.tasks.documents.compose import DocumentWork, DocumentWriter
@@ -32,9 +31,8 @@ from modules.services.outbox.types import Pacing
 from modules.services.plans.types import FoundPlan
 from modules.services.repository_rules.policy import Condition
 from tests.adapters.results import ok
-from tests.crash.lives import MortalDatabase, live_on_request, say
+from tests.crash.lives import MortalDatabase, github_at, live_on_request, say
 from tests.hasty_clock import HastyClock
-from tests.loopback import to_loopback
 from tests.modules.lives.tasks.documents.workplace import PLAN
 from tests.modules.runtime.llm.scripted_model import scripted_gateway
 from tests.sending import sends
@@ -52,9 +50,7 @@ async def live(folder: Path, url: str, model_url: str, fate: list[str]) -> None:
     repo = Repo("ada", (folder / "place").read_text())
     clock = HastyClock(HASTE)
     database = await MortalDatabase.opened(folder / f"{repo.name}.db", fate)
-    github = GitHub(
-        api_url=url, login="ada", token="t-ada", clock=clock, min_spacing_s=0, timeout_s=60, transport=to_loopback
-    )
+    github = github_at(url, "ada", "t-ada", clock, timeout_s=60)
     gateway = scripted_gateway(
         model_url,
         clock=clock,

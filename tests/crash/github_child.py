@@ -13,7 +13,6 @@ import json
 import sys
 from pathlib import Path
 
-from adapters.github.client import GitHub
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.journal.rows import Journal
@@ -21,18 +20,15 @@ from modules.services.outbox.bodies import OpaqueBody, read_body
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github import github_senders
 from modules.services.outbox.types import Pacing, ProposedAction
-from tests.crash.lives import MortalDatabase, live_on_request, say
+from tests.crash.lives import MortalDatabase, github_at, live_on_request, say
 from tests.hasty_clock import HastyClock
-from tests.loopback import to_loopback
 from tests.trusting import identity_of
 
 
 async def live(folder: Path, url: str, login: str, token: str, fate: list[str]) -> None:
     clock = HastyClock(haste=1)
     database = await MortalDatabase.opened(folder / "soul.db", fate)
-    github = GitHub(
-        api_url=url, login=login, token=token, clock=clock, min_spacing_s=0, timeout_s=2, transport=to_loopback
-    )
+    github = github_at(url, login, token, clock, timeout_s=2)
     outbox = Outbox(
         database=database,
         journal=Journal(database, SilentConsole(), clock, Redactor()),

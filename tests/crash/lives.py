@@ -1,4 +1,4 @@
-"""Runs a life for each line on stdin, each in a fork of this process, and kills it at a transaction."""
+"""Runs a life for each line on stdin, each in a fork of this process; the database and the client of such lives."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from adapters.github.client import READ_TIMEOUT_S, GitHub
+from common.clock import Clock, SystemClock
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
+from tests.loopback import to_loopback
 
 T = TypeVar("T")
 
@@ -62,6 +65,21 @@ class MortalDatabase(Database):
 
 def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def github_at(
+    url: str, login: str, token: str, clock: Clock | None = None, *, timeout_s: float = READ_TIMEOUT_S
+) -> GitHub:
+    """Return a client that does not wait between requests."""
+    return GitHub(
+        api_url=url,
+        login=login,
+        token=token,
+        clock=clock or SystemClock(),
+        min_spacing_s=0,
+        timeout_s=timeout_s,
+        transport=to_loopback,
+    )
 
 
 def live_on_request(live: Callable[[list[str]], Coroutine[Any, Any, None]]) -> None:

@@ -12,7 +12,6 @@ import asyncio
 import sys
 from pathlib import Path
 
-from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.redact import Redactor
 from modules.lives.tasks.merge.handle import CONFLICT, MergeHandler
@@ -28,9 +27,8 @@ from modules.services.outbox.types import Pacing
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork
-from tests.crash.lives import MortalDatabase, live_on_request, say
+from tests.crash.lives import MortalDatabase, github_at, live_on_request, say
 from tests.hasty_clock import HastyClock
-from tests.loopback import to_loopback
 from tests.shipped_skills import phrase
 from tests.trusting import identity_of, trust_without_owner
 
@@ -42,9 +40,7 @@ async def live(folder: Path, url: str, fate: list[str]) -> None:
     name, number = (folder / "place").read_text().split()
     repo, clock = Repo("ada", name), HastyClock(HASTE)
     database = await MortalDatabase.opened(folder / f"{name}.db", fate)
-    github = GitHub(
-        api_url=url, login="ada", token="t-ada", clock=clock, min_spacing_s=0, timeout_s=60, transport=to_loopback
-    )
+    github = github_at(url, "ada", "t-ada", clock, timeout_s=60)
     journal = Journal(database, SilentConsole(), clock, Redactor())
     outbox = Outbox(
         database=database,

@@ -21,7 +21,7 @@ from tests.adapters.results import ok
 from tests.children import child_of
 from tests.crash.claim_child import REPO
 from tests.crash.crash_rig import Moment, Nursery, Watch, kill
-from tests.loopback import to_loopback
+from tests.crash.lives import github_at
 from tests.town.github_place import needs_git
 from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
@@ -49,9 +49,7 @@ async def test_a_claim_killed_at_any_request_is_undone_and_can_be_made_again(tmp
         network.create_repo(ada, REPO.name, collaborators=["kit"])
         watch = Watch(github_app(network, meter=GitHubMeter(network.clock, known=10**9)))
         url = await stack.enter_async_context(serve(watch))
-        github = GitHub(
-            api_url=url, login="ada", token="t-ada", clock=SystemClock(), min_spacing_s=0, transport=to_loopback
-        )
+        github = github_at(url, "ada", "t-ada")
         stack.push_async_callback(github.aclose)
         ok(await github.contents.write(REPO, "README.md", "Beans", message="Begin"))
         body = generate_plan_markdown(PLAN)

@@ -23,7 +23,7 @@ from tests.adapters.results import ok
 from tests.children import child_of
 from tests.crash.crash_rig import MOMENTS, Moment, Nursery, Spread, Watch, kill, live_and_die
 from tests.crash.github_work import ORGANISATION, REPO, TEMPLATE, Work
-from tests.loopback import to_loopback
+from tests.crash.lives import github_at
 from tests.modules.lives.tasks.documents.workplace import DOCUMENT, PLAN
 from tests.modules.runtime.llm.scripted_model import says, serving
 from tests.town.github_place import needs_git
@@ -55,17 +55,7 @@ async def test_a_pull_request_killed_at_any_moment_is_merged_or_taken_back_once(
         ada, bea = network.create_account("ada", token="t-ada"), network.create_account("bea", token="t-bea")
         watch = Watch(github_app(network, meter=GitHubMeter(network.clock, known=10**9)))
         url = await stack.enter_async_context(serve(watch))
-        people = {
-            one.login: GitHub(
-                api_url=url,
-                login=one.login,
-                token=f"t-{one.login}",
-                clock=SystemClock(),
-                min_spacing_s=0,
-                transport=to_loopback,
-            )
-            for one in (ada, bea)
-        }
+        people = {one.login: github_at(url, one.login, f"t-{one.login}") for one in (ada, bea)}
         for one in people.values():
             stack.push_async_callback(one.aclose)
         process = await stack.enter_async_context(child_of("tests.crash.merge_child", str(tmp_path), url))
@@ -147,9 +137,7 @@ async def test_a_document_killed_at_any_request_is_offered_once(tmp_path: Path) 
         network.create_account("bea")
         watch = Watch(github_app(network, meter=GitHubMeter(network.clock, known=10**9)))
         url = await stack.enter_async_context(serve(watch))
-        github = GitHub(
-            api_url=url, login="ada", token="t-ada", clock=SystemClock(), min_spacing_s=0, transport=to_loopback
-        )
+        github = github_at(url, "ada", "t-ada")
         stack.push_async_callback(github.aclose)
         model = stack.enter_context(serving())
         process = await stack.enter_async_context(child_of("tests.crash.document_child", str(tmp_path), url, model.url))
@@ -212,7 +200,7 @@ async def test_a_process_killed_at_random_does_every_act_on_github_exactly_once(
         network.state.members[ORGANISATION] = {"rowan"}
         network.create_repo(works, TEMPLATE.partition("/")[2]).is_template = True
         url = await stack.enter_async_context(serve(watch))
-        github, other = _client(url, "rowan", "ghp_rowan"), _client(url, "kit", "ghp_kit")
+        github, other = github_at(url, "rowan", "ghp_rowan"), github_at(url, "kit", "ghp_kit")
         stack.push_async_callback(github.aclose)
         stack.push_async_callback(other.aclose)
         for title in ("One", "Two"):
@@ -249,7 +237,3 @@ async def test_a_process_killed_at_random_does_every_act_on_github_exactly_once(
         assert set(work.states()) == {"done"}
         changed = {label.name for label in repo.issues[2].labels} if repo.issues[2] else set()
         assert len(changed) == 1
-
-
-def _client(url: str, login: str, token: str) -> GitHub:
-    return GitHub(api_url=url, login=login, token=token, clock=SystemClock(), min_spacing_s=0, transport=to_loopback)
