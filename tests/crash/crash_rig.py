@@ -151,7 +151,7 @@ def disturb(faults: AtprotoFaults, rng: random.Random) -> None:
 
 @dataclass
 class Nursery:
-    """The process that forks lives: see `crash_child`."""
+    """The process that forks lives: see `live_on_request`."""
 
     process: asyncio.subprocess.Process
 
@@ -176,8 +176,8 @@ class Nursery:
 
 
 @contextlib.asynccontextmanager
-async def nursing(*args: str) -> AsyncIterator[Nursery]:
-    async with child_of("tests.crash.crash_child", *args) as process:
+async def nursing(module: str, *args: str) -> AsyncIterator[Nursery]:
+    async with child_of(module, *args) as process:
         yield Nursery(process)
 
 

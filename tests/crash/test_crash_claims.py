@@ -18,9 +18,8 @@ from modules.services.claims.policy import PlanComment, claims_on, highest_epoch
 from modules.services.plans.plan_text import generate_plan_markdown, parse_plan
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
-from tests.children import child_of
 from tests.crash.claim_child import REPO
-from tests.crash.crash_rig import Moment, Nursery, Watch, kill
+from tests.crash.crash_rig import Moment, Nursery, Watch, kill, nursing
 from tests.crash.lives import github_at
 from tests.town.github_place import needs_git
 from town.github.limits import GitHubMeter
@@ -56,8 +55,7 @@ async def test_a_claim_killed_at_any_request_is_undone_and_can_be_made_again(tmp
         ok(await github.create_issue(REPO, f"[PLAN] {PLAN.title}", body, labels=("plan",)))
         folder = tmp_path / "kit"
         folder.mkdir()
-        process = await stack.enter_async_context(child_of("tests.crash.claim_child", str(folder), url, "kit", "t-kit"))
-        nursery = Nursery(process)
+        nursery = await stack.enter_async_context(nursing("tests.crash.claim_child", str(folder), url, "kit", "t-kit"))
         moments: tuple[Moment, ...] = ("request arrived", "request answered")
         for first, moment in enumerate(moments, 1):
             for number in range(first, MOST_REQUESTS, EVERY):

@@ -25,7 +25,7 @@ from modules.runtime.program import ProgramVersion, this_program
 from modules.services.burn_in.burn_in import HomeProgram
 from modules.services.burn_in.policy import CRASHES
 from tests.children import child_of
-from tests.crash.crash_rig import Nursery
+from tests.crash.crash_rig import Nursery, nursing
 from tests.crash.upgrade_child import NEXT
 from tests.fresh_database import lay_database
 from tests.patience import HANG_S
@@ -149,8 +149,7 @@ MOST_TRANSACTIONS = 20
 @pytest.mark.slow
 async def test_a_command_killed_at_any_transaction_is_done_at_most_once_and_answered_once(tmp_path: Path) -> None:
     counts, answers = [], []
-    async with child_of("tests.crash.command_child", str(tmp_path)) as child:
-        nursery = Nursery(child)
+    async with nursing("tests.crash.command_child", str(tmp_path)) as nursery:
         for number in range(1, MOST_TRANSACTIONS):
             ends = [await killed_and_revived(nursery, f"{where}-{number}.db", number, where) for where in WHERE]
             names = [f"{where}-{number}.db" for where in WHERE]

@@ -20,8 +20,7 @@ from adapters.github.types import Repo
 from common.clock import SystemClock
 from modules.services.plans.plan_text import generate_plan_markdown
 from tests.adapters.results import ok
-from tests.children import child_of
-from tests.crash.crash_rig import MOMENTS, Moment, Nursery, Spread, Watch, kill, live_and_die
+from tests.crash.crash_rig import MOMENTS, Moment, Nursery, Spread, Watch, kill, live_and_die, nursing
 from tests.crash.github_work import ORGANISATION, REPO, TEMPLATE, Work
 from tests.crash.lives import github_at
 from tests.modules.lives.tasks.documents.workplace import DOCUMENT, PLAN
@@ -58,8 +57,7 @@ async def test_a_pull_request_killed_at_any_moment_is_merged_or_taken_back_once(
         people = {one.login: github_at(url, one.login, f"t-{one.login}") for one in (ada, bea)}
         for one in people.values():
             stack.push_async_callback(one.aclose)
-        process = await stack.enter_async_context(child_of("tests.crash.merge_child", str(tmp_path), url))
-        nursery = Nursery(process)
+        nursery = await stack.enter_async_context(nursing("tests.crash.merge_child", str(tmp_path), url))
         for first, moment in enumerate(DURABLE_MOMENTS, 1):
             for number in range(first, MOST, EVERY):
                 repo = Repo("ada", f"www-lil-intdev-{first}-{number}")
@@ -140,8 +138,7 @@ async def test_a_document_killed_at_any_request_is_offered_once(tmp_path: Path) 
         github = github_at(url, "ada", "t-ada")
         stack.push_async_callback(github.aclose)
         model = stack.enter_context(serving())
-        process = await stack.enter_async_context(child_of("tests.crash.document_child", str(tmp_path), url, model.url))
-        nursery = Nursery(process)
+        nursery = await stack.enter_async_context(nursing("tests.crash.document_child", str(tmp_path), url, model.url))
         for first, moment in enumerate(DURABLE_MOMENTS, 1):
             for number in range(first, max(MOST_REQUESTS, MOST_COMMITS), EVERY):
                 repo = Repo("ada", f"garden-{first}-{number}")
@@ -207,10 +204,10 @@ async def test_a_process_killed_at_random_does_every_act_on_github_exactly_once(
             ok(await github.create_issue(REPO, title, "…"))
         ok(await github.contents.write(REPO, "README.md", "Hello.\n", message="Begin"))
         main = ok(await github.refs.get(REPO, "main")).sha
-        process = await stack.enter_async_context(
-            child_of("tests.crash.github_child", str(tmp_path), url, "rowan", "ghp_rowan")
+        nursery = await stack.enter_async_context(
+            nursing("tests.crash.github_child", str(tmp_path), url, "rowan", "ghp_rowan")
         )
-        nursery, work = Nursery(process), Work(tmp_path, network, repo, main, github, other)
+        work = Work(tmp_path, network, repo, main, github, other)
         while kills.total() < KILLS:
             faults.clear()
             await work.refill()

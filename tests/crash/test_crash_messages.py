@@ -43,7 +43,9 @@ async def test_a_process_killed_at_random_sends_every_direct_message_exactly_onc
             world.network.put(account.did, "chat.bsky.actor.declaration", "self", {"allowIncoming": "all"})
         convo = world.network.chat.begin(soul.did, ada.did)
         world.network.chat.send(ada.did, convo, "Go on.", {})
-        nursery = await stack.enter_async_context(nursing(str(tmp_path), world.url, soul.handle, PASSWORD))
+        nursery = await stack.enter_async_context(
+            nursing("tests.crash.crash_child", str(tmp_path), world.url, soul.handle, PASSWORD)
+        )
         while kills.total() < KILLS:
             while len(wanted) - settled(tmp_path) < AT_A_TIME:
                 text = rng.choice(["Nothing waits.", f"Line {len(wanted)}"])
