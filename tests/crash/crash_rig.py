@@ -42,6 +42,7 @@ _FAULTS: tuple[FaultKind, ...] = (
     "rate_limited",
 )
 Mark = tuple[str, str]
+LONG_LIFE_S = 60.0
 _PLENTY = Limit(10**9, 3600)
 UNLIMITED = AtprotoLimits(_PLENTY, _PLENTY, _PLENTY, _PLENTY, _PLENTY)
 
@@ -195,6 +196,19 @@ class Spread:
     requests: int
     any_time_s: float
     life_s: float
+
+
+async def dies(watch: Watch, nursery: Nursery, moment: Moment, number: int) -> bool:
+    """Run one life; return whether it was killed at request or commit `number` rather than ended before."""
+    fate = {"in a transaction": "inside", "after a commit": "after"}.get(moment)
+    pid = await nursery.birth(f"{number} {fate}" if fate else "")
+    if not fate:
+        watch.set(moment, number, lambda: kill(pid))
+    word = await nursery.receive()
+    word = await nursery.receive(LONG_LIFE_S) if word == "awake" else word
+    watch.forget()
+    assert word in {"ended 0", "ended -9"}
+    return word == "ended -9"
 
 
 async def live_and_die(watch: Watch, nursery: Nursery, moment: Moment, rng: random.Random, spread: Spread) -> bool:

@@ -101,9 +101,7 @@ async def test_a_process_killed_at_random_keeps_every_commitment_once_and_tells_
                 kills[moment] += 1
         faults.clear()
         lives += 1
-        await nursery.birth()
-        assert await nursery.receive() == "awake"
-        assert await nursery.receive(LAST_LIFE_S) == "ended 0"
+        await nursery.live_on(LAST_LIFE_S)
         server.broadcast_from_host("that is all")
         await marvin.receives_from(HOST)
         once = Counter(one.description for one in work.wanted)

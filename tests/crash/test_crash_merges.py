@@ -20,7 +20,7 @@ from adapters.github.types import Repo
 from common.clock import SystemClock
 from modules.services.plans.plan_text import generate_plan_markdown
 from tests.adapters.results import ok
-from tests.crash.crash_rig import MOMENTS, Moment, Nursery, Spread, Watch, kill, live_and_die, nursing
+from tests.crash.crash_rig import LONG_LIFE_S, MOMENTS, Moment, Spread, Watch, dies, live_and_die, nursing
 from tests.crash.github_work import ORGANISATION, REPO, TEMPLATE, Work
 from tests.crash.lives import github_at
 from tests.modules.lives.tasks.documents.workplace import DOCUMENT, PLAN
@@ -32,7 +32,6 @@ from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
 
-LIFE_S = 60.0
 MOST = 100
 EVERY = max(1, 100 // int(os.environ.get("CRASH_KILLS", "100")))
 """A life ends at one in this many requests or commits; which one differs by moment."""
@@ -64,10 +63,10 @@ async def test_a_pull_request_killed_at_any_moment_is_merged_or_taken_back_once(
                 network.create_repo(ada, repo.name, collaborators=["bea"])
                 pull = await _offered(people["ada"], people["bea"], repo, conflicts=conflicts)
                 (tmp_path / "place").write_text(f"{repo.name} {pull}")
-                was_killed = await _dies(watch, nursery, moment, number)
+                was_killed = await dies(watch, nursery, moment, number)
                 if was_killed:
                     kills[moment] += 1
-                    await nursery.live_on(LIFE_S)
+                    await nursery.live_on(LONG_LIFE_S)
                 await _check_merge(people["bea"], repo, pull, conflicts=conflicts)
                 if not was_killed:
                     break
@@ -88,19 +87,6 @@ async def _offered(ada: GitHub, bea: GitHub, repo: Repo, *, conflicts: bool) -> 
     if conflicts:
         ok(await bea.contents.write(repo, "COUNT.md", "It does not.\n", message="Other"))
     return offered.number
-
-
-async def _dies(watch: Watch, nursery: Nursery, moment: Moment, number: int) -> bool:
-    """Run one life; return whether it was killed at request or commit `number` rather than ended before."""
-    fate = {"in a transaction": "inside", "after a commit": "after"}.get(moment)
-    pid = await nursery.birth(f"{number} {fate}" if fate else "")
-    if not fate:
-        watch.set(moment, number, lambda: kill(pid))
-    word = await nursery.receive()
-    word = await nursery.receive(LIFE_S) if word == "awake" else word
-    watch.forget()
-    assert word in {"ended 0", "ended -9"}
-    return word == "ended -9"
 
 
 async def _check_merge(bea: GitHub, repo: Repo, number: int, *, conflicts: bool) -> None:
@@ -146,10 +132,10 @@ async def test_a_document_killed_at_any_request_is_offered_once(tmp_path: Path) 
                 ok(await github.create_issue(repo, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN)))
                 (tmp_path / "place").write_text(repo.name)
                 model.plays(says(DOCUMENT), says(DOCUMENT))
-                was_killed = await _dies(watch, nursery, moment, number)
+                was_killed = await dies(watch, nursery, moment, number)
                 if was_killed:
                     kills[moment] += 1
-                    await nursery.live_on(LIFE_S)
+                    await nursery.live_on(LONG_LIFE_S)
                 await _check_document(github, repo)
                 if not was_killed:
                     break
@@ -221,9 +207,7 @@ async def test_a_process_killed_at_random_does_every_act_on_github_exactly_once(
         faults.clear()
         while work.unfinished():
             lives += 1
-            await nursery.birth()
-            assert await nursery.receive() == "awake"
-            assert await nursery.receive(LAST_LIFE_S) == "ended 0"
+            await nursery.live_on(LAST_LIFE_S)
         expected, found = work.expected(), await work.found()
         acts = Counter(one["turn"] for one in work.wanted)
         sys.stdout.write(

@@ -97,9 +97,7 @@ async def test_a_process_killed_at_random_does_every_act_exactly_once(tmp_path: 
         while work.unfinished():
             await work.owner_decides()
             figures.lives += 1
-            await nursery.birth()
-            assert await nursery.receive() == "awake"
-            assert await nursery.receive(LAST_LIFE_S) == "ended 0"
+            await nursery.live_on(LAST_LIFE_S)
         work.count(figures)
         sys.stdout.write(f"\n{figures} ({work}); {world.watch.requests} requests, seed {SEED}\n")
         assert (figures.duplicates, figures.losses, figures.uninvited) == (0, 0, 0)
