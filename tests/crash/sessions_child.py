@@ -26,16 +26,14 @@ from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
-from modules.runtime.llm.connection import NoBudgetGuard
 from modules.runtime.llm.dialect import Message, PromptBlock, ToolAnswer, ToolCall
-from modules.runtime.llm.gateway import LLMGateway
 from modules.services.sessions.archives import Distiller
 from modules.services.sessions.archivist import Archivist
 from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import Session
 from modules.services.skills.skills import Skills
 from tests.crash.lives import MortalDatabase, live_on_request, say
-from tests.loopback import to_loopback
+from tests.modules.runtime.llm.scripted_model import scripted_gateway
 
 AGENT = "soul.test"
 KEYS = ("owner:terminal", "space:garden")
@@ -70,16 +68,7 @@ class Room:
 async def open_room(folder: Path, database: Database, model_url: str, key: str) -> AsyncIterator[Room]:
     clock, redactor = SystemClock(), Redactor()
     storage = open_storage("", root=folder / "store")
-    gateway = LLMGateway(
-        transport=to_loopback,
-        base_url=f"{model_url}/v1",
-        api_key=key,
-        model="test-mind",
-        clock=clock,
-        rng=random.Random(7),
-        console=SilentConsole(),
-        budget_guard=NoBudgetGuard(),
-    )
+    gateway = scripted_gateway(f"{model_url}/v1", clock, api_key=key, model="test-mind")
     sessions = Sessions(database, clock, redactor, len_in_tokens)
     archivist = Archivist(
         sessions=sessions,
