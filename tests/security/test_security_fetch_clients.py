@@ -53,16 +53,16 @@ async def test_a_redirect_never_leaves_tls(https: SmallInternet) -> None:
 # --- HTTP clients ------------------------------------------------------------------------------------------------
 
 
-def bluesky(internet: SmallInternet, folder: Path) -> Atproto:
+def bluesky(internet: SmallInternet, folder: Path, url: str = "http://public.example") -> Atproto:
     """Return a client of a service that the owner named, which is the small internet's public server."""
     return Atproto(
-        service_url="http://public.example",
+        service_url=url,
         identifier="soul.example",
         password="app-password",
         session_path=folder / "session.json",
         clock=FakeClock(),
         min_spacing_s=0,
-        transport=lambda: internet.transport("http://public.example"),
+        transport=lambda: internet.transport(url),
     )
 
 
@@ -100,15 +100,7 @@ async def test_a_did_document_cannot_send_the_session_inside(
 async def test_a_did_document_cannot_take_the_session_off_tls(https: SmallInternet, tmp_path: Path) -> None:
     https.names.tell("plain.example", [PUBLIC])
     https.say(session("http://plain.example"))
-    client = Atproto(
-        service_url="https://public.example",
-        identifier="soul.example",
-        password="app-password",
-        session_path=tmp_path / "session.json",
-        clock=FakeClock(),
-        min_spacing_s=0,
-        transport=lambda: https.transport("https://public.example"),
-    )
+    client = bluesky(https, tmp_path, "https://public.example")
     assert (await client.authenticate()).success
     await client.get_profile("somebody.example")
     await client.aclose()
