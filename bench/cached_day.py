@@ -14,9 +14,8 @@ difference is paid. Three ways to count:
 For the last of them it prints what the input costs, in tokens at the full price: cached tokens count `FOUND`, tokens
 stored up to the last mark count `STORED`.
 
-For the first of them it prints which parts of a request hold the rest, and what a service could reuse that looked for
-each line anywhere. No model is called. The prompts are made by the real prompter from real files; sizes are those of
-`GROWN`.
+For the first of them it prints which parts of a request hold the rest. No model is called. The prompts are made by the
+real prompter from real files; sizes are those of `GROWN`.
 """
 
 from __future__ import annotations
@@ -173,17 +172,6 @@ def common_prefix(one: bytes, other: bytes) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
     return low
-
-
-def known_lines(sent: Sequence[SentRequest]) -> float:
-    """Return the share of all bytes that are in lines which were sent before, at any place."""
-    seen: set[bytes] = set()
-    new = 0
-    for _, data in (part for one in sent for part in one.parts):
-        for line in data.replace(b"}{", b"}\n{").replace(b"\\n", b"\n").split(b"\n"):
-            new += 0 if line in seen else len(line)
-            seen.add(line)
-    return 1 - new / sum(len(one.data) for one in sent)
 
 
 def prompter_for(home: Home, day: Day, skills: Skills) -> Prompter:
@@ -387,9 +375,6 @@ def main() -> int:
     sys.stdout.write("not in the prefix of an earlier request:\n")
     for kind, count in counts.items():
         sys.stdout.write(f"{kind:<12} {count.lost()}\n")
-    sys.stdout.write(
-        f"found wherever it stands, line by line: {100 * known_lines(sent):.1f} %, more than any prefix can be\n"
-    )
     return 0 if counts["all"].prefix >= GOAL * counts["all"].total else 1
 
 
