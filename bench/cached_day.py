@@ -27,7 +27,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, compress, product
@@ -53,7 +53,7 @@ from modules.runtime.llm.dialect import (
     worded_for,
 )
 from modules.services.agent.prompt.fitting import Audience, placed
-from modules.services.agent.prompt.prompter import Core, Prompter, PromptNotice, Runtime
+from modules.services.agent.prompt.prompter import Changes, Core, Prompter, PromptNotice, Runtime
 from modules.services.agent.prompt.sources import PromptTurn, Sources
 from modules.services.memory.days import PROMPT_ENTRIES, day_name
 from modules.services.memory.recall import PUBLIC_RECALL_ENTRIES, RECALL_ENTRIES, Recalled
@@ -63,6 +63,7 @@ from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
 GOAL = 0.93
+PROMPT_TOKENS = 40_000
 TURNS = {"owner": 60, "bluesky": 125, "expression": 15}
 ROUNDS = {"owner": (1, 2, 2, 3, 4), "bluesky": (1, 1, 1, 2), "expression": (1, 1, 2)}
 TOOLS = {"owner": 12, "bluesky": 4, "expression": 1}
@@ -174,6 +175,29 @@ def common_prefix(one: bytes, other: bytes) -> int:
     return low
 
 
+def bench_prompter(
+    home: Home, skills: Skills, sources: Sources, estimate: Callable[[str], int], changes: Changes | None = None
+) -> Prompter:
+    """Return the real prompter over these sources, with room for `PROMPT_TOKENS`."""
+
+    async def tell(notice: PromptNotice) -> None:
+        sys.stderr.write(f"{notice.summary} ({notice.reason})\n")
+
+    return Prompter(
+        home=home,
+        soul=SoulDocument(home.soul),
+        core=Core(skills),
+        skills=skills,
+        sources=sources,
+        runtime=Runtime("Marlow", "quay", "1.0", lambda: "a-model"),
+        budget=lambda: PROMPT_TOKENS,
+        estimate=estimate,
+        tell=tell,
+        changes=changes,
+        timezone="UTC",
+    )
+
+
 def prompter_for(home: Home, day: Day, skills: Skills) -> Prompter:
     """Return the real prompter, over files and over the state of `day`."""
     owner_files = LocalOwnerFiles(home, print)
@@ -196,29 +220,16 @@ def prompter_for(home: Home, day: Day, skills: Skills) -> Prompter:
     async def profile(*, public: bool) -> str:
         return "About you: keeps the harbour's log" + ("" if public else "\nAbout your owner: Kit, in Lisbon")
 
-    async def tell(notice: PromptNotice) -> None:
-        sys.stderr.write(f"{notice.summary}\n")
-
-    return Prompter(
-        home=home,
-        soul=SoulDocument(home.soul),
-        core=Core(skills),
-        skills=skills,
-        sources=Sources(
-            owner_files=owner_files,
-            profile=profile,
-            memory_md=memory_md,
-            daily=daily,
-            recall=recall,
-            attention_list=attention_list,
-            degraded=degraded,
-        ),
-        runtime=Runtime("Marlow", "quay", "1.0", lambda: "a-model"),
-        budget=lambda: 40_000,
-        estimate=lambda text: -(-len(text) // 4),
-        tell=tell,
-        timezone="UTC",
+    sources = Sources(
+        owner_files=owner_files,
+        profile=profile,
+        memory_md=memory_md,
+        daily=daily,
+        recall=recall,
+        attention_list=attention_list,
+        degraded=degraded,
     )
+    return bench_prompter(home, skills, sources, lambda text: -(-len(text) // 4))
 
 
 def timetable(rng: random.Random) -> Iterator[tuple[datetime, Kind]]:
