@@ -212,7 +212,6 @@ class PullRequest:
     updated_at: str
     draft: bool = False
     merged_at: str | None = None
-    closed_at: str | None = None
     requested_reviewers: tuple[Account, ...] = ()
     labels: tuple[str, ...] = ()
     assignees: tuple[str, ...] = ()
