@@ -263,7 +263,6 @@ def notification(found: dict[str, Any]) -> GitHubNotification:
         updated_at=text(found["updated_at"]),
         subject=NotificationSubject(subject.get("title") or "", subject.get("url") or "", subject.get("type") or ""),
         repo=Repo(text(repo["owner"]["login"]), text(repo["name"])),
-        last_read_at=found.get("last_read_at"),
     )
 
 

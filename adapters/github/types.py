@@ -307,7 +307,6 @@ class GitHubNotification:
     updated_at: str
     subject: NotificationSubject
     repo: Repo
-    last_read_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
