@@ -106,27 +106,6 @@ async def test_a_corrupt_database_is_set_aside_and_told(running_town: RunningTow
     assert [path.read_bytes()[:19] for path in home.memory.glob("soul.db.corrupt-*")] == [b"this is no database"]
 
 
-@needs_mount
-async def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, running_town: RunningTown) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    await command("mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(disk))
-    try:
-        state = disk / "state.json"
-        write_atomic(state, "old")
-        (disk / "ballast").write_bytes(b"x" * (380 * 1024))
-        with pytest.raises(StorageError, match="Disk full"):
-            write_atomic(state, "new" * 20_000)
-        assert state.read_text() == "old"
-        assert sorted(path.name for path in disk.iterdir()) == ["ballast", "state.json"]
-        (disk / "memory").mkdir(mode=0o700)
-        home = running_town.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
-        ended = await soul("run", "--home", str(home.root))
-        one_clear_line(ended, "The disk is full: ", "Free 16 MiB and start again", code=74)
-    finally:
-        await command("umount", str(disk))
-
-
 @contextlib.asynccontextmanager
 async def small_disk(tmp_path: Path, size: str) -> AsyncIterator[Path]:
     """Mount a file system of its own, of `size`."""
@@ -145,6 +124,18 @@ def fill(disk: Path, *, but_kib: int = 0) -> Path:
     with contextlib.suppress(OSError):
         ballast.write_bytes(b"x" * max(0, shutil.disk_usage(disk).free - but_kib * 1024))
     return ballast
+
+
+@needs_mount
+async def test_on_a_full_disk_the_old_file_stays(tmp_path: Path) -> None:
+    async with small_disk(tmp_path, "400k") as disk:
+        state = disk / "state.json"
+        write_atomic(state, "old")
+        fill(disk, but_kib=20)
+        with pytest.raises(StorageError, match="Disk full"):
+            write_atomic(state, "new" * 20_000)
+        assert state.read_text() == "old"
+        assert sorted(path.name for path in disk.iterdir()) == ["ballast", "state.json"]
 
 
 @needs_mount
@@ -212,26 +203,20 @@ async def test_a_disk_that_fills_up_under_way_fails_the_turn_and_the_mention_is_
         is_reply = any(offer.name == "bluesky_reply" for offer in request.offers)
         return replying("Tin, and you hear each drop of it." if is_reply else "Moss grows where nobody walks.")(request)
 
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    await command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk))
-    try:
+    async with small_disk(tmp_path, "4m") as disk:
         (disk / "memory").mkdir(mode=0o700)
         home = running_town.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
         async with started("run", "--home", str(home.root)) as process:
             await until(process, "♥")
             running_town.mind.answer = answering
-            with contextlib.suppress(OSError):
-                (disk / "ballast").write_bytes(b"x" * (4 << 20))
+            ballast = fill(disk)
             running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
             told = await until(process, "Disk full")
             assert process.returncode is None
             assert "Tin, and you hear each drop of it." not in running_town.texts("rowan")
-            (disk / "ballast").unlink()
+            ballast.unlink()
             told += await until(process, "Sent reply")
             assert "Traceback" not in told
-    finally:
-        await command("umount", str(disk))
     assert running_town.texts("rowan").count("Tin, and you hear each drop of it.") == 1
 
 
