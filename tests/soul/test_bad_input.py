@@ -84,18 +84,6 @@ async def test_a_soul_changed_while_it_lives_stops_it(running_town: RunningTown)
         one_clear_line(ended, "SOUL.md changed while the SOUL was running", code=78)
 
 
-@pytest.mark.parametrize("name", ["relationships.json", "bluesky_conversations.json", "expression_schedule.json"])
-async def test_a_corrupt_state_file_is_set_aside_and_told(running_town: RunningTown, name: str) -> None:
-    home = running_town.make_home("rowan")
-    (home.memory).mkdir()
-    (home.memory / name).write_text('{"half": ')
-    async with started("run", "--home", str(home.root)) as process:
-        told = await until(process, "♥")
-    assert f"{name} is not valid JSON" in told
-    kept = list(home.memory.glob(f"{name}.corrupt-*"))
-    assert [path.read_text() for path in kept] == ['{"half": ']
-
-
 async def test_a_corrupt_database_is_set_aside_and_told(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     home.memory.mkdir()
