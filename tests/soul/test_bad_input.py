@@ -238,10 +238,6 @@ async def test_ctrl_c_ends_within_five_seconds_with_code_0(running_town: Running
         assert await asyncio.wait_for(process.wait(), HANG_S) == 0
 
 
-async def test_an_unknown_option_is_usage_code_2(tmp_path: Path) -> None:
-    assert (await soul("run", "--no-such-option")).code == 2
-
-
 @pytest.mark.parametrize("where", [".", "..", "notes"])
 async def test_flush_deletes_nothing_that_is_not_a_memory(running_town: RunningTown, where: str) -> None:
     home = running_town.make_home("rowan", MEMORY_DIR=where)
