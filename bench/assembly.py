@@ -15,11 +15,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from bench.cached_day import PROMPT_TOKENS, bench_prompter
 from common.clock import SystemClock
 from common.files import write_atomic
-from modules.runtime.home import Home, SoulDocument
+from modules.runtime.home import Home
 from modules.services.agent.prompt.estimate import Estimator
-from modules.services.agent.prompt.prompter import Changes, Core, Prompter, PromptNotice, Runtime
+from modules.services.agent.prompt.prompter import Changes
 from modules.services.agent.prompt.sources import Sources
 from modules.services.owner_files import LocalOwnerFiles
 from modules.services.skills.skills import Skills
@@ -27,14 +28,13 @@ from soul.resources import SKILLS
 
 LIMIT_MS = 10.0
 FILES = ("USER.md", "AGENTS.md", "IDENTITY.md", "GOALS.md", "MEMORY.md", "PROSOCHE.md", "HEARTBEAT.md")
-TOKENS = 40_000
 _SECTION = "## Section {}\n\n" + "A tide table says when, and never how high the wind will push it. " * 12 + "\n\n"
 
 
 async def measure(root: Path, turns: int) -> tuple[list[float], list[float], int, int]:
     """Return wall and processor seconds of each turn, and the tokens and the number of parts of the last prompt."""
     home = Home.at(root)
-    page = "".join(_SECTION.format(number) for number in range(1000))[: TOKENS * 4 // 11 - 60]
+    page = "".join(_SECTION.format(number) for number in range(1000))[: PROMPT_TOKENS * 4 // 11 - 60]
     write_atomic(home.soul, f"# SOUL\n\n{page}")
     write_atomic(home.self_md, f"# Marlow\n\n{page}")
     for name in (*FILES, "CONTEXT.md"):
@@ -47,27 +47,12 @@ async def measure(root: Path, turns: int) -> tuple[list[float], list[float], int
     async def attention_list(*, public: bool) -> str:
         return "" if public else await read("PROSOCHE.md")
 
-    async def tell(notice: PromptNotice) -> None:
-        sys.stderr.write(f"{notice.summary} ({notice.reason})\n")
-
     skills = Skills.load(SKILLS)
     status = home.memory / "status"
-    prompter = Prompter(
-        home=home,
-        soul=SoulDocument(home.soul),
-        core=Core(skills),
-        skills=skills,
-        sources=Sources(
-            owner_files=owner_files,
-            memory_md=lambda: read("MEMORY.md"),
-            attention_list=attention_list,
-        ),
-        runtime=Runtime("Marlow", "quay", "1.0", lambda: "bench"),
-        budget=lambda: TOKENS,
-        estimate=Estimator(home.memory / "ratios.json", model="bench").estimate,
-        tell=tell,
-        changes=Changes(status / "bootstrap-changes.jsonl", status / "hashes.json", SystemClock()),
-    )
+    sources = Sources(owner_files=owner_files, memory_md=lambda: read("MEMORY.md"), attention_list=attention_list)
+    estimator = Estimator(home.memory / "ratios.json", model="bench")
+    changes = Changes(status / "bootstrap-changes.jsonl", status / "hashes.json", SystemClock())
+    prompter = bench_prompter(home, skills, sources, estimator.estimate, changes)
     variables = dict.fromkeys(skills.variables("owner-communication", "System Prompt"), "word")
     spent, worked = list[float](), list[float]()
     now = datetime(2026, 11, 22, 8, tzinfo=UTC)

@@ -14,9 +14,8 @@ difference is paid. Three ways to count:
 For the last of them it prints what the input costs, in tokens at the full price: cached tokens count `FOUND`, tokens
 stored up to the last mark count `STORED`.
 
-For the first of them it prints which parts of a request hold the rest, and what a service that looks for each
-line anywhere could reuse. No model is called. The prompts are made by the real prompter from real files; sizes are
-those of `GROWN`.
+For the first of them it prints which parts of a request hold the rest. No model is called. The prompts are made by the
+real prompter from real files; sizes are those of `GROWN`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, compress, product
@@ -54,7 +53,7 @@ from modules.runtime.llm.dialect import (
     worded_for,
 )
 from modules.services.agent.prompt.fitting import Audience, placed
-from modules.services.agent.prompt.prompter import Core, Prompter, PromptNotice, Runtime
+from modules.services.agent.prompt.prompter import Changes, Core, Prompter, PromptNotice, Runtime
 from modules.services.agent.prompt.sources import PromptTurn, Sources
 from modules.services.memory.days import PROMPT_ENTRIES, day_name
 from modules.services.memory.recall import PUBLIC_RECALL_ENTRIES, RECALL_ENTRIES, Recalled
@@ -64,6 +63,7 @@ from modules.services.skills.skills import Skills
 from soul.resources import SKILLS
 
 GOAL = 0.93
+PROMPT_TOKENS = 40_000
 TURNS = {"owner": 60, "bluesky": 125, "expression": 15}
 ROUNDS = {"owner": (1, 2, 2, 3, 4), "bluesky": (1, 1, 1, 2), "expression": (1, 1, 2)}
 TOOLS = {"owner": 12, "bluesky": 4, "expression": 1}
@@ -175,15 +175,27 @@ def common_prefix(one: bytes, other: bytes) -> int:
     return low
 
 
-def known_lines(sent: Sequence[SentRequest]) -> float:
-    """Return the share of all bytes that are in lines which were sent before, at any place."""
-    seen: set[bytes] = set()
-    new = 0
-    for _, data in (part for one in sent for part in one.parts):
-        for line in data.replace(b"}{", b"}\n{").replace(b"\\n", b"\n").split(b"\n"):
-            new += 0 if line in seen else len(line)
-            seen.add(line)
-    return 1 - new / sum(len(one.data) for one in sent)
+def bench_prompter(
+    home: Home, skills: Skills, sources: Sources, estimate: Callable[[str], int], changes: Changes | None = None
+) -> Prompter:
+    """Return the real prompter over these sources, with room for `PROMPT_TOKENS`."""
+
+    async def tell(notice: PromptNotice) -> None:
+        sys.stderr.write(f"{notice.summary} ({notice.reason})\n")
+
+    return Prompter(
+        home=home,
+        soul=SoulDocument(home.soul),
+        core=Core(skills),
+        skills=skills,
+        sources=sources,
+        runtime=Runtime("Marlow", "quay", "1.0", lambda: "a-model"),
+        budget=lambda: PROMPT_TOKENS,
+        estimate=estimate,
+        tell=tell,
+        changes=changes,
+        timezone="UTC",
+    )
 
 
 def prompter_for(home: Home, day: Day, skills: Skills) -> Prompter:
@@ -208,29 +220,16 @@ def prompter_for(home: Home, day: Day, skills: Skills) -> Prompter:
     async def profile(*, public: bool) -> str:
         return "About you: keeps the harbour's log" + ("" if public else "\nAbout your owner: Kit, in Lisbon")
 
-    async def tell(notice: PromptNotice) -> None:
-        sys.stderr.write(f"{notice.summary}\n")
-
-    return Prompter(
-        home=home,
-        soul=SoulDocument(home.soul),
-        core=Core(skills),
-        skills=skills,
-        sources=Sources(
-            owner_files=owner_files,
-            profile=profile,
-            memory_md=memory_md,
-            daily=daily,
-            recall=recall,
-            attention_list=attention_list,
-            degraded=degraded,
-        ),
-        runtime=Runtime("Marlow", "quay", "1.0", lambda: "a-model"),
-        budget=lambda: 40_000,
-        estimate=lambda text: -(-len(text) // 4),
-        tell=tell,
-        timezone="UTC",
+    sources = Sources(
+        owner_files=owner_files,
+        profile=profile,
+        memory_md=memory_md,
+        daily=daily,
+        recall=recall,
+        attention_list=attention_list,
+        degraded=degraded,
     )
+    return bench_prompter(home, skills, sources, lambda text: -(-len(text) // 4))
 
 
 def timetable(rng: random.Random) -> Iterator[tuple[datetime, Kind]]:
@@ -387,9 +386,6 @@ def main() -> int:
     sys.stdout.write("not in the prefix of an earlier request:\n")
     for kind, count in counts.items():
         sys.stdout.write(f"{kind:<12} {count.lost()}\n")
-    sys.stdout.write(
-        f"found wherever it stands, line by line: {100 * known_lines(sent):.1f} %, more than any prefix can be\n"
-    )
     return 0 if counts["all"].prefix >= GOAL * counts["all"].total else 1
 
 

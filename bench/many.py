@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.start import is_awake, open_room
+from bench.start import is_awake, open_room, private_mib
 from common.clock import SystemClock, iso
 from modules.runtime.home import lock_holder
 from tests.patience import until
@@ -55,12 +55,6 @@ _SETTLED_S = 15.0
 _HANG_S = 300.0
 
 
-def private_mib(home: Home) -> float:
-    """Return the private memory of the process that holds `home`, in MiB."""
-    rows = Path(f"/proc/{lock_holder(home)}/smaps_rollup").read_text().splitlines()[1:]
-    return sum(int(row.split()[1]) for row in rows if row.startswith("Private_")) / 1024
-
-
 @asynccontextmanager
 async def living(homes: Sequence[Home], room: SpaceServer, *command: str) -> AsyncIterator[None]:
     """Start these homes with this command, wait until all are awake and in the room, and end them on exit."""
@@ -81,14 +75,14 @@ async def measured(town: RunningTown, homes: Sequence[Home], room: SpaceServer, 
     """Return the least private memory of a SOUL while all are awake, in MiB; print it, and that after an answer."""
     async with living(homes, room, *command):
         await asyncio.sleep(_SETTLED_S)
-        awake = [private_mib(home) for home in homes]
+        awake = [private_mib(lock_holder(home)) for home in homes]
         tell(f"{command[0]} {len(homes)}, awake", awake)
         asker = town.account(f"asker-{command[0]}{len(homes)}")
         before = {home: len(town.texts(home.root.name)) for home in homes}
         for home in homes:
             town.network.post_as(asker, f"Morning @{home.root.name}.test, which roof is louder in the rain?")
         await until(lambda: all(len(town.texts(one.root.name)) > before[one] for one in homes), _HANG_S, what="answers")
-        answered = [private_mib(home) for home in homes]
+        answered = [private_mib(lock_holder(home)) for home in homes]
         tell(f"{command[0]} {len(homes)}, after an answer", answered)
     return min(awake)
 

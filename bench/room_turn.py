@@ -19,6 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from adapters.space.types import Presence
+from bench.cached_day import bench_prompter
 from common.clock import SystemClock, iso
 from common.files import write_atomic
 from common.provenance import Provenance
@@ -28,11 +29,10 @@ from modules.lives.space.first_look import QUESTION, shown
 from modules.lives.space.prompting import SKILL, PromptWriter, SpaceTurn
 from modules.lives.space.snapshot import RoomContents, RoomSnapshot
 from modules.lives.space.types import HistoryEntry
-from modules.runtime.home import Home, SoulDocument
+from modules.runtime.home import Home
 from modules.runtime.llm.dialect import convert_tools
 from modules.services.agent.prompt.estimate import Estimator
 from modules.services.agent.prompt.fitting import RULE
-from modules.services.agent.prompt.prompter import Core, Prompter, PromptNotice, Runtime
 from modules.services.agent.prompt.sources import Sources
 from modules.services.agent.tools.executor import Registry
 from modules.services.agent.tools.types import Turn
@@ -108,20 +108,8 @@ async def whole(root: Path, skills: Skills, snapshot: RoomSnapshot, estimator: E
     async def nothing_due(*, public: bool) -> str:  # noqa: ARG001 - the signature of a source
         return ""
 
-    async def tell(notice: PromptNotice) -> None:
-        sys.stderr.write(f"{notice.summary}\n")
-
-    prompter = Prompter(
-        home=home,
-        soul=SoulDocument(home.soul),
-        core=Core(skills),
-        skills=skills,
-        sources=Sources(owner_files=owner_files, memory_md=nothing, attention_list=nothing_due),
-        runtime=Runtime(ME, "quay", "1.0", lambda: "bench"),
-        budget=lambda: 40_000,
-        estimate=estimator.estimate,
-        tell=tell,
-    )
+    sources = Sources(owner_files=owner_files, memory_md=nothing, attention_list=nothing_due)
+    prompter = bench_prompter(home, skills, sources, estimator.estimate)
     prompt = await prompter.prompt(
         skill=SKILL, variables={"agent_name": ME}, audience="space", session_key="space:agent-space", now=snapshot.now
     )

@@ -77,6 +77,12 @@ class Watched:
         await self._app(scope, receive, send)
 
 
+def private_mib(pid: int | None) -> float:
+    """Return the private memory of a process, in MiB."""
+    rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    return sum(int(row.split()[1]) for row in rows if row.startswith("Private_")) / 1024
+
+
 def ended_after_s(*command: str) -> float:
     """Return how long the command takes, in seconds. Raises `CalledProcessError` if it fails."""
     began = time.perf_counter()

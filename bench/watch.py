@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from starlette.types import Receive, Scope, Send
 
 from adapters.watch.client import SleepWatch, watch_token
+from bench.start import private_mib
 from common.clock import SystemClock, iso
 from modules.runtime.sleep_note import SleepNote
 from modules.services.sleep.policy import LOOKS_S
@@ -38,12 +39,6 @@ LIMIT_MIB, LIMIT_PER_S = 60.0, 10.0
 _HASTE = 4.0
 """Widens the service's limits, because here all fall asleep within a minute; the counted requests are judged."""
 _PORT, _HANG_S, _LOOKED_S, _AT_ONCE = 7791, 600.0, 60.0, 20
-
-
-def private_mib(pid: int) -> float:
-    """Return the private memory of a process, in MiB."""
-    rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
-    return sum(int(row.split()[1]) for row in rows if row.startswith("Private_")) / 1024
 
 
 async def hand_over(name: str, did: str, turns: asyncio.Semaphore) -> None:

@@ -35,9 +35,9 @@ def lines(bank: Bank, rng: random.Random) -> Iterator[str]:
             yield leads[number % len(leads)].format(ask=ask)
 
 
-async def pass_by(url: str, clock: Clock, rng: random.Random, *, first_s: float, bank: Bank | None = None) -> None:
+async def pass_by(url: str, clock: Clock, rng: random.Random, *, first_s: float) -> None:
     """Visit the room after `first_s` seconds, and then every minute or two, until cancelled."""
-    said = lines(bank or load_bank(), rng)
+    said = lines(load_bank(), rng)
     wait_s = first_s
     while True:
         await clock.sleep(wait_s)

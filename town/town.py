@@ -32,7 +32,7 @@ from town.github.limits import GitHubMeter, Writes
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.mind.scripted import ScriptedMind
-from town.mind.words import GENERAL, Bank, load_bank
+from town.mind.words import GENERAL, load_bank
 from town.model.service import GatewayMind, model_app
 from town.model.types import Mind
 from town.page.app import Controls, PageSource, page_app
@@ -196,10 +196,8 @@ def _password() -> str:
 class Listeners:
     """Chooses a resident for a text. `ready` returns the handles of those who would answer now; if none, all count."""
 
-    def __init__(
-        self, residents: Sequence[Resident], ready: Callable[[], Collection[str]], bank: Bank | None = None
-    ) -> None:
-        self._bank = bank or load_bank()
+    def __init__(self, residents: Sequence[Resident], ready: Callable[[], Collection[str]]) -> None:
+        self._bank = load_bank()
         self._ready = ready
         self._fields = {resident.handle: self._field(f"{resident.bio} {resident.soul}") for resident in residents}
         self._turns = cycle(self._fields)

@@ -120,7 +120,6 @@ def profile(view: Json) -> Profile | None:
         handle=who.handle,
         display_name=who.display_name,
         description=prose_of(view, "description", PROFILE_BIO_MAX_BYTES),
-        avatar=who.avatar,
         labels=items_of(view, "labels", _label)[:_MAX_LABELS],
         created_at=text_of(view, "createdAt"),
         is_followed=bool(text_of(viewer, "following")),

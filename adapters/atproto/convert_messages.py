@@ -35,7 +35,6 @@ def message(view: Json) -> DirectMessage | None:
         sent_at=sent_at,
         text=prose_of(view, "text", MESSAGE_MAX_BYTES),
         links=convert.links(view),
-        reply_to=text_of(object_of(view, "replyTo"), "id"),
         is_deleted=_name(view) == "deletedMessageView",
     )
 

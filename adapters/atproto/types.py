@@ -53,7 +53,6 @@ class Profile:
     handle: str
     display_name: str = ""
     description: str = ""
-    avatar: str | None = None
     labels: tuple[PostLabel, ...] = ()
     created_at: str = ""
     is_followed: bool = False
@@ -307,7 +306,6 @@ class DirectMessage:
         sent_at: ISO-8601, by the service's clock.
         text: "" if deleted.
         links: the URLs in it, in full.
-        reply_to: the id of the message that it answers; "" if none.
         is_deleted: whether only sender and time are left of it.
 
     """
@@ -318,7 +316,6 @@ class DirectMessage:
     sent_at: str
     text: str = ""
     links: tuple[str, ...] = ()
-    reply_to: str = ""
     is_deleted: bool = False
 
 

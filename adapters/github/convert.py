@@ -145,7 +145,6 @@ def pull_request(found: sdk.PullRequest) -> PullRequest:
         updated_at=time(found.updated_at),
         draft=bool(found.draft),
         merged_at=time(found.merged_at) if found.merged_at else None,
-        closed_at=time(found.closed_at) if found.closed_at else None,
         requested_reviewers=tuple(Account(account_id(one), login(one)) for one in found.requested_reviewers or ()),
         labels=tuple(text(whole(one).name) for one in found.labels or ()),
         assignees=tuple(login(person) for person in found.assignees or ()),
@@ -264,7 +263,6 @@ def notification(found: dict[str, Any]) -> GitHubNotification:
         updated_at=text(found["updated_at"]),
         subject=NotificationSubject(subject.get("title") or "", subject.get("url") or "", subject.get("type") or ""),
         repo=Repo(text(repo["owner"]["login"]), text(repo["name"])),
-        last_read_at=found.get("last_read_at"),
     )
 
 

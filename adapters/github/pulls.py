@@ -10,7 +10,6 @@ from adapters.github.checks import empty, wrong_branch, wrong_login, wrong_place
 from adapters.github.types import (
     PAGE,
     Comment,
-    IssueState,
     LineComment,
     Merge,
     MergeMethod,
@@ -40,7 +39,7 @@ MAX_REVIEW_COMMENTS = 100
 
 
 class PullRequests:
-    """Pull requests, as one account sees them; comments on them are made as comments on issues."""
+    """Pull requests, as one account sees them; they are closed, and comments on them made, as on issues."""
 
     def __init__(self, caller: Callers) -> None:
         self._caller = caller
@@ -100,22 +99,6 @@ class PullRequests:
                 ask.repository(repo).create_pull(base, head, title=short, body=text, draft=draft)
             ),
         )
-
-    async def update(
-        self, repo: Repo, number: int, *, title: str = "", body: str = "", state: IssueState | None = None
-    ) -> ApiResult[PullRequest]:
-        """Change the given fields. An empty title or body stays unchanged."""
-        what = f"update the pull request {repo.full_name}#{number}"
-        short, text = fit_title(title), fit_body(body) if body.strip() else ""
-        if not (short or text or state):
-            return Err(f"could not {what}: there is nothing to change", kind="invalid")
-
-        def work(ask: Ask) -> PullRequest:
-            pull = ask.pull(repo, number)
-            pull.edit(title=ask.given(short), body=ask.given(text), state=ask.given(state))
-            return convert.pull_request(pull)
-
-        return await self._caller(wrong_place(what, repo, number)).write(what, work)
 
     async def merge(
         self,

@@ -212,7 +212,6 @@ class PullRequest:
     updated_at: str
     draft: bool = False
     merged_at: str | None = None
-    closed_at: str | None = None
     requested_reviewers: tuple[Account, ...] = ()
     labels: tuple[str, ...] = ()
     assignees: tuple[str, ...] = ()
@@ -308,7 +307,6 @@ class GitHubNotification:
     updated_at: str
     subject: NotificationSubject
     repo: Repo
-    last_read_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -425,7 +425,7 @@ class SpaceClient:
         """Return the peer whose claim on the action was broadcast within the last minute, or None."""
         return self.view.claims.holder(action, target)
 
-    async def send_chat(self, content: str, *, thread_id: str = "") -> ApiResult[str]:
+    async def send_chat(self, content: str) -> ApiResult[str]:
         """Queue a message, sent when the room's rate limit allows; return at once with an id for `delivered`."""
         if not self.is_active:
             return _NOT_CONNECTED
@@ -433,7 +433,7 @@ class SpaceClient:
             return Err("there is nothing to say", "invalid")
         if self._member.outgoing.is_full:
             return Err("too much waits to be said", "transient")
-        chat = self._member.outgoing.add(content, self._clock.monotonic(), thread_id=thread_id)
+        chat = self._member.outgoing.add(content, self._clock.monotonic())
         self._connection.expect(chat)
         return Ok(chat.id)
 

@@ -320,7 +320,7 @@ class Member:
         chat = self.outgoing.take(self._clock.monotonic()) if self.is_active else None
         if chat is None:
             return None
-        return Said(self.name, self.agent_id, chat.content, iso(self._clock.now()), thread_id=chat.thread_id)
+        return Said(self.name, self.agent_id, chat.content, iso(self._clock.now()))
 
     def next_at(self) -> float | None:
         """Return when `due`, `overdue` or `settle` must be called next (monotonic s); None: only after an event."""

@@ -238,7 +238,6 @@ class Chat:
 
     id: str
     content: str
-    thread_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,10 +280,10 @@ class Outgoing:
     def is_full(self) -> bool:
         return len(self) >= MAX_WAITING
 
-    def add(self, content: str, now: float, *, thread_id: str = "") -> Chat:
+    def add(self, content: str, now: float) -> Chat:
         """Queue a message, cut to the limit of a chat."""
         self._count += 1
-        chat = Chat(f"chat-{self._count}", u16_slice(content, SPACE_MAX_CHAT_U16), thread_id)
+        chat = Chat(f"chat-{self._count}", u16_slice(content, SPACE_MAX_CHAT_U16))
         self._queue.append(_Waiting(chat, now))
         return chat
 

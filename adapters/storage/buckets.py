@@ -25,7 +25,6 @@ from obstore.store import ObjectStore
 from adapters.storage.keys import refused_key
 from adapters.storage.metadata import checked, checked_type, from_headers, to_headers
 from adapters.storage.types import ObjectInfo, StoredObject
-from common.clock import iso
 from common.result import ApiResult, Err, ErrKind, Ok
 
 if TYPE_CHECKING:
@@ -106,9 +105,7 @@ class BucketStorage:
 
         async def look() -> tuple[ObjectInfo, ...]:
             found = await obstore.list(self._store, folder or None).collect_async()
-            infos = (
-                ObjectInfo(meta["path"], meta["size"], iso(meta["last_modified"]), self._tag(meta)) for meta in found
-            )
+            infos = (ObjectInfo(meta["path"], meta["size"], self._tag(meta)) for meta in found)
             return tuple(sorted((info for info in infos if not refused_key(info.key)), key=lambda info: info.key))
 
         return await self._asked(folder, look, whole=not folder)

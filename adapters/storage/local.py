@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -26,7 +26,6 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from adapters.storage.keys import SIDECAR, refused_key
 from adapters.storage.metadata import checked, checked_type
 from adapters.storage.types import ObjectInfo, StoredObject
-from common.clock import iso
 from common.errors import ConfigError, DiskFull, MachineTrouble, StorageError, Transient
 from common.files import is_machine_trouble, storage_error, write_atomic
 from common.result import ApiResult, Err, ErrKind, Ok
@@ -157,7 +156,7 @@ class LocalStorage:
                     continue
                 with suppress(FileNotFoundError):  # another process has just deleted it
                     facts = path.stat()
-                    yield ObjectInfo(key, facts.st_size, iso(datetime.fromtimestamp(facts.st_mtime, UTC)))
+                    yield ObjectInfo(key, facts.st_size)
 
     def _path(self, key: str) -> Path:
         """Return the path of a key. Raises `StorageError` if a link leads out of the store."""

@@ -19,9 +19,8 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """One entry of a listing: `size` in bytes, `modified` in ISO-8601."""
+    """One entry of a listing: `size` in bytes."""
 
     key: str
     size: int
-    modified: str
     etag: str = ""

@@ -13,18 +13,14 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from adapters.github.client import GitHub
 from adapters.github.types import Repo
-from modules.runtime.database.schema import MIGRATIONS
 from modules.services.claims.claim_requests import PlanReader
 from modules.services.claims.claimer import Claimer
 from modules.services.claims.lease_store import TaskLeases
 from modules.services.claims.policy import RENEWED_AFTER
 from tests.adapters.results import ok
-from tests.crash.crash_child import MortalDatabase
-from tests.crash.lives import live_on_request, say
+from tests.crash.lives import MortalDatabase, github_at, live_on_request, say
 from tests.hasty_clock import HastyClock
-from tests.loopback import to_loopback
 from tests.trusting import gone_of, trust_without_owner
 
 REPO = Repo("ada", "garden")
@@ -32,14 +28,10 @@ HASTE = 10_000
 _LATER = RENEWED_AFTER + timedelta(seconds=1)
 
 
-async def live(folder: Path, url: str, login: str, token: str, die_at: int, *, inside: bool) -> None:
+async def live(folder: Path, url: str, login: str, token: str, fate: list[str]) -> None:
     clock = HastyClock(HASTE)
-    database = await MortalDatabase.open(folder / "soul.db", MIGRATIONS)
-    assert isinstance(database, MortalDatabase)
-    database.die_at, database.die_inside = die_at, inside
-    github = GitHub(
-        api_url=url, login=login, token=token, clock=clock, min_spacing_s=0, timeout_s=5, transport=to_loopback
-    )
+    database = await MortalDatabase.opened(folder / "soul.db", fate)
+    github = github_at(url, login, token, clock, timeout_s=5)
     leases = TaskLeases(database, folder, clock)
     reader = PlanReader(github, leases, trust_without_owner(github, clock), clock, gone_of(github, clock))
     claimer = Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock)
@@ -61,7 +53,7 @@ async def live(folder: Path, url: str, login: str, token: str, die_at: int, *, i
 
 def main() -> None:
     folder, url, login, token = sys.argv[1:]
-    live_on_request(lambda at, inside: live(Path(folder), url, login, token, at, inside=inside))
+    live_on_request(lambda fate: live(Path(folder), url, login, token, fate))
 
 
 if __name__ == "__main__":

@@ -2,14 +2,12 @@
 
 Usage: python -m tests.crash.command_child FOLDER
 
-Forks a life for each line on stdin (`DATABASE DIE_AT_TRANSACTION inside|after`; 0: no death) and prints how it ended.
+Forks a life for each line on stdin (`DATABASE DIE_AT_TRANSACTION inside|after`; 0: no death).
 The only effect of the command is a line in the file `DATABASE.done` in the folder.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +20,6 @@ from modules.lives.messages.respond import OwnerMessageHandler
 from modules.lives.messages.state import MessageState
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Standing
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.identity.owner import Me
@@ -30,7 +27,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Pacing
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
-from tests.crash.crash_child import MortalDatabase
+from tests.crash.lives import MortalDatabase, live_on_request
 from tests.hasty_clock import HastyClock
 
 OWNER = "did:plc:owner"
@@ -58,10 +55,9 @@ class Doing:
         """Do nothing, as nothing is stored here."""
 
 
-async def live(path: Path, die_at: int, *, inside: bool) -> None:
-    clock = HastyClock()
-    database = await MortalDatabase.open(path, MIGRATIONS)
-    assert isinstance(database, MortalDatabase)
+async def live(folder: Path, name: str, *fate: str) -> None:
+    clock, path = HastyClock(), folder / name
+    database = await MortalDatabase.opened(path)
     journal = Journal(database, SilentConsole(), clock, Redactor())
     outbox = Outbox(
         database=database,
@@ -95,20 +91,13 @@ async def live(path: Path, die_at: int, *, inside: bool) -> None:
         clock=clock,
         standing=Standing,
     )
-    database.count, database.die_at, database.die_inside = 0, die_at, inside
+    database.await_death(fate)
     await loop.run()
     await database.close()
 
 
 def main() -> None:
-    for line in sys.stdin:
-        name, at, where = line.split()
-        pid = os.fork()
-        if pid == 0:
-            asyncio.run(live(Path(sys.argv[1]) / name, int(at), inside=where == "inside"))
-            os._exit(0)
-        sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n")
-        sys.stdout.flush()
+    live_on_request(lambda words: live(Path(sys.argv[1]), *words))
 
 
 if __name__ == "__main__":

@@ -17,14 +17,12 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
 from common.clock import SystemClock
 from common.redact import Redactor
 from common.result import ApiResult, Ok
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Standing
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.commitments.handle import CommitmentHandler, CommitmentPresence
@@ -38,9 +36,7 @@ from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Pacing
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
-from tests.crash.crash_child import MortalDatabase
-from tests.crash.lives import live_on_request, say
-from tests.loopback import to_loopback
+from tests.crash.lives import MortalDatabase, github_at, live_on_request, say
 from tests.outbox_rows import counted
 from tests.shipped_skills import phrase
 from tests.trusting import identity_of
@@ -62,21 +58,11 @@ class FastClock(SystemClock):
         await super().sleep(seconds / SPEED)
 
 
-async def live(folder: Path, github_url: str, token: str, port: int, die_at: int, *, inside: bool) -> None:
+async def live(folder: Path, github_url: str, token: str, port: int, fate: list[str]) -> None:
     clock = FastClock()
-    database = await MortalDatabase.open(folder / "soul.db", MIGRATIONS)
-    assert isinstance(database, MortalDatabase)
-    database.die_at, database.die_inside = die_at, inside
+    database = await MortalDatabase.opened(folder / "soul.db", fate)
     journal = Journal(database, SilentConsole(), clock, Redactor())
-    github = GitHub(
-        api_url=github_url,
-        login=LOGIN,
-        token=token,
-        clock=clock,
-        min_spacing_s=0,
-        timeout_s=2,
-        transport=to_loopback,
-    )
+    github = github_at(github_url, LOGIN, token, clock, timeout_s=2)
     echo_log = EchoLog(NAME)
     room = SpaceClient(
         agent_name=NAME,
@@ -152,7 +138,7 @@ def _at(port: int) -> Callable[[], Awaitable[ApiResult[str]]]:
 
 def main() -> None:
     folder, github_url, token, port = sys.argv[1:]
-    live_on_request(lambda at, inside: live(Path(folder), github_url, token, int(port), at, inside=inside))
+    live_on_request(lambda fate: live(Path(folder), github_url, token, int(port), fate))
 
 
 if __name__ == "__main__":

@@ -11,71 +11,33 @@ clock ahead.
 from __future__ import annotations
 
 import json
-import os
-import signal
-import sqlite3
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from adapters.atproto.client import Atproto
 from common.redact import Redactor
 from common.result import Err
 from modules.runtime.console import SilentConsole
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.services.outbox.bodies import IntentKind, OpaqueBody, read_body
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import BlueskySender
 from modules.services.outbox.senders.direct_messages import DirectMessageSender
 from modules.services.outbox.types import Pacing, ProposedAction
-from tests.crash.lives import live_on_request, say
+from tests.crash.lives import MortalDatabase, live_on_request, say
 from tests.hasty_clock import HastyClock
 from tests.loopback import to_loopback
 from tests.modules.services.pictures.sharing import pictures_in
-
-T = TypeVar("T")
 
 _KINDS: tuple[IntentKind, ...] = ("post", "reply", "like", "delete")
 
 _READ_TIMEOUT_S = 1.0
 
 
-class MortalDatabase(Database):
-    """Kills its own process at one transaction: inside it, or right after its commit."""
-
-    count = 0
-    die_at = 0
-    die_inside = False
-
-    async def run(self, fn: Callable[[sqlite3.Connection], T]) -> T:
-        self.count += 1
-        last = self.count == self.die_at
-
-        def work(connection: sqlite3.Connection) -> T:
-            result = fn(connection)
-            if last and self.die_inside:
-                _die()
-            return result
-
-        result = await super().run(work)
-        if last:
-            _die()
-        return result
-
-
-def _die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-async def live(folder: Path, service_url: str, handle: str, password: str, die_at: int, *, inside: bool) -> None:
+async def live(folder: Path, service_url: str, handle: str, password: str, fate: list[str]) -> None:
     clock, is_hasty = HastyClock(), (folder / "hasty").exists()
     clock.haste = 1
-    database = await MortalDatabase.open(folder / "soul.db", MIGRATIONS)
-    assert isinstance(database, MortalDatabase)
-    database.die_at, database.die_inside = die_at, inside
+    database = await MortalDatabase.opened(folder / "soul.db", fate)
     atproto = Atproto(
         transport=to_loopback,
         service_url=service_url,
@@ -116,7 +78,7 @@ async def live(folder: Path, service_url: str, handle: str, password: str, die_a
 
 def main() -> None:
     folder, service_url, handle, password = sys.argv[1:]
-    live_on_request(lambda at, inside: live(Path(folder), service_url, handle, password, at, inside=inside))
+    live_on_request(lambda fate: live(Path(folder), service_url, handle, password, fate))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from common.clock import SystemClock
 from tests.children import child_of
+from tests.patience import HANG_S
 from town.atproto.index import Json, NetworkEvent
 from town.atproto.network import Network
 from town.atproto.service import AtprotoFaults, AtprotoLimits, Fault, FaultKind, Limit, atproto_app
@@ -41,6 +42,7 @@ _FAULTS: tuple[FaultKind, ...] = (
     "rate_limited",
 )
 Mark = tuple[str, str]
+LONG_LIFE_S = 60.0
 _PLENTY = Limit(10**9, 3600)
 UNLIMITED = AtprotoLimits(_PLENTY, _PLENTY, _PLENTY, _PLENTY, _PLENTY)
 
@@ -150,7 +152,7 @@ def disturb(faults: AtprotoFaults, rng: random.Random) -> None:
 
 @dataclass
 class Nursery:
-    """The process that forks lives: see `crash_child`."""
+    """The process that forks lives: see `live_on_request`."""
 
     process: asyncio.subprocess.Process
 
@@ -162,7 +164,7 @@ class Nursery:
         assert born == "born"
         return int(pid)
 
-    async def receive(self, timeout_s: float = 30.0) -> str:
+    async def receive(self, timeout_s: float = HANG_S) -> str:
         """Return the next line: `awake`, or `ended CODE`."""
         assert self.process.stdout is not None
         return (await asyncio.wait_for(self.process.stdout.readline(), timeout_s)).decode().strip()
@@ -175,8 +177,8 @@ class Nursery:
 
 
 @contextlib.asynccontextmanager
-async def nursing(*args: str) -> AsyncIterator[Nursery]:
-    async with child_of("tests.crash.crash_child", *args) as process:
+async def nursing(module: str, *args: str) -> AsyncIterator[Nursery]:
+    async with child_of(module, *args) as process:
         yield Nursery(process)
 
 
@@ -194,6 +196,19 @@ class Spread:
     requests: int
     any_time_s: float
     life_s: float
+
+
+async def dies(watch: Watch, nursery: Nursery, moment: Moment, number: int) -> bool:
+    """Run one life; return whether it was killed at request or commit `number` rather than ended before."""
+    fate = {"in a transaction": "inside", "after a commit": "after"}.get(moment)
+    pid = await nursery.birth(f"{number} {fate}" if fate else "")
+    if not fate:
+        watch.set(moment, number, lambda: kill(pid))
+    word = await nursery.receive()
+    word = await nursery.receive(LONG_LIFE_S) if word == "awake" else word
+    watch.forget()
+    assert word in {"ended 0", "ended -9"}
+    return word == "ended -9"
 
 
 async def live_and_die(watch: Watch, nursery: Nursery, moment: Moment, rng: random.Random, spread: Spread) -> bool:

@@ -14,14 +14,12 @@ import sys
 from pathlib import Path
 from random import Random
 
-from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.redact import Redactor
 from modules.lives.tasks.documents.compose import DocumentWork, DocumentWriter
 from modules.lives.tasks.offering import Offering
 from modules.lives.tasks.types import HeldTask, Opened
 from modules.runtime.console import SilentConsole
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.claims.lease_store import TaskLeases, lease_gate
@@ -33,10 +31,8 @@ from modules.services.outbox.types import Pacing
 from modules.services.plans.types import FoundPlan
 from modules.services.repository_rules.policy import Condition
 from tests.adapters.results import ok
-from tests.crash.crash_child import MortalDatabase
-from tests.crash.lives import live_on_request, say
+from tests.crash.lives import MortalDatabase, github_at, live_on_request, say
 from tests.hasty_clock import HastyClock
-from tests.loopback import to_loopback
 from tests.modules.lives.tasks.documents.workplace import PLAN
 from tests.modules.runtime.llm.scripted_model import scripted_gateway
 from tests.sending import sends
@@ -50,15 +46,11 @@ async def _no_lines(_: Repo) -> tuple[Condition, ...]:
     return ()
 
 
-async def live(folder: Path, url: str, model_url: str, die_at: int, *, inside: bool) -> None:
+async def live(folder: Path, url: str, model_url: str, fate: list[str]) -> None:
     repo = Repo("ada", (folder / "place").read_text())
     clock = HastyClock(HASTE)
-    database = await MortalDatabase.open(folder / f"{repo.name}.db", MIGRATIONS)
-    assert isinstance(database, MortalDatabase)
-    database.die_at, database.die_inside = die_at, inside
-    github = GitHub(
-        api_url=url, login="ada", token="t-ada", clock=clock, min_spacing_s=0, timeout_s=60, transport=to_loopback
-    )
+    database = await MortalDatabase.opened(folder / f"{repo.name}.db", fate)
+    github = github_at(url, "ada", "t-ada", clock, timeout_s=60)
     gateway = scripted_gateway(
         model_url,
         clock=clock,
@@ -103,7 +95,7 @@ async def live(folder: Path, url: str, model_url: str, die_at: int, *, inside: b
 
 def main() -> None:
     folder, url, model_url = sys.argv[1:]
-    live_on_request(lambda at, inside: live(Path(folder), url, model_url, at, inside=inside))
+    live_on_request(lambda fate: live(Path(folder), url, model_url, fate))
 
 
 if __name__ == "__main__":

@@ -13,30 +13,22 @@ import json
 import sys
 from pathlib import Path
 
-from adapters.github.client import GitHub
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.services.outbox.bodies import OpaqueBody, read_body
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github import github_senders
 from modules.services.outbox.types import Pacing, ProposedAction
-from tests.crash.crash_child import MortalDatabase
-from tests.crash.lives import live_on_request, say
+from tests.crash.lives import MortalDatabase, github_at, live_on_request, say
 from tests.hasty_clock import HastyClock
-from tests.loopback import to_loopback
 from tests.trusting import identity_of
 
 
-async def live(folder: Path, url: str, login: str, token: str, die_at: int, *, inside: bool) -> None:
+async def live(folder: Path, url: str, login: str, token: str, fate: list[str]) -> None:
     clock = HastyClock(haste=1)
-    database = await MortalDatabase.open(folder / "soul.db", MIGRATIONS)
-    assert isinstance(database, MortalDatabase)
-    database.die_at, database.die_inside = die_at, inside
-    github = GitHub(
-        api_url=url, login=login, token=token, clock=clock, min_spacing_s=0, timeout_s=2, transport=to_loopback
-    )
+    database = await MortalDatabase.opened(folder / "soul.db", fate)
+    github = github_at(url, login, token, clock, timeout_s=2)
     outbox = Outbox(
         database=database,
         journal=Journal(database, SilentConsole(), clock, Redactor()),
@@ -61,7 +53,7 @@ async def live(folder: Path, url: str, login: str, token: str, die_at: int, *, i
 
 def main() -> None:
     folder, url, login, token = sys.argv[1:]
-    live_on_request(lambda at, inside: live(Path(folder), url, login, token, at, inside=inside))
+    live_on_request(lambda fate: live(Path(folder), url, login, token, fate))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ for every save that has returned, and `ended CODE`.
 
 from __future__ import annotations
 
-import asyncio
-import os
 import sys
 from datetime import UTC, datetime
 from itertools import count
@@ -19,6 +17,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import MemoryStore
+from tests.crash.lives import live_on_request, say
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 TOGETHER = 3
@@ -37,21 +36,11 @@ async def live(path: Path, life: str) -> None:
             group,
         ):
             ids = await store.save_all(batch, NOW)
-            _say("".join(f"kept {memory_id} {new.body}\n" for memory_id, new in zip(ids, batch, strict=True)))
+            say("\n".join(f"kept {memory_id} {new.body}" for memory_id, new in zip(ids, batch, strict=True)))
 
 
 def main() -> None:
-    for line in sys.stdin:
-        pid = os.fork()
-        if pid == 0:
-            _say(f"born {os.getpid()}\n")
-            asyncio.run(live(Path(sys.argv[1]), line.strip()))
-        _say(f"ended {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n")
-
-
-def _say(words: str) -> None:
-    # NOTE(self): one write per line, so that a kill cannot leave part of a line in a buffer.
-    os.write(sys.stdout.fileno(), words.encode())
+    live_on_request(lambda words: live(Path(sys.argv[1]), words[0]))
 
 
 if __name__ == "__main__":

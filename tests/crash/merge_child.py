@@ -12,14 +12,12 @@ import asyncio
 import sys
 from pathlib import Path
 
-from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.redact import Redactor
 from modules.lives.tasks.merge.handle import CONFLICT, MergeHandler
 from modules.lives.tasks.merge.perceive import MERGE
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.claims.offers import TaskOrders
@@ -29,10 +27,8 @@ from modules.services.outbox.types import Pacing
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork
-from tests.crash.crash_child import MortalDatabase
-from tests.crash.lives import live_on_request, say
+from tests.crash.lives import MortalDatabase, github_at, live_on_request, say
 from tests.hasty_clock import HastyClock
-from tests.loopback import to_loopback
 from tests.shipped_skills import phrase
 from tests.trusting import identity_of, trust_without_owner
 
@@ -40,15 +36,11 @@ HASTE = 200
 _EVER_S = 1e9
 
 
-async def live(folder: Path, url: str, die_at: int, *, inside: bool) -> None:
+async def live(folder: Path, url: str, fate: list[str]) -> None:
     name, number = (folder / "place").read_text().split()
     repo, clock = Repo("ada", name), HastyClock(HASTE)
-    database = await MortalDatabase.open(folder / f"{name}.db", MIGRATIONS)
-    assert isinstance(database, MortalDatabase)
-    database.die_at, database.die_inside = die_at, inside
-    github = GitHub(
-        api_url=url, login="ada", token="t-ada", clock=clock, min_spacing_s=0, timeout_s=60, transport=to_loopback
-    )
+    database = await MortalDatabase.opened(folder / f"{name}.db", fate)
+    github = github_at(url, "ada", "t-ada", clock, timeout_s=60)
     journal = Journal(database, SilentConsole(), clock, Redactor())
     outbox = Outbox(
         database=database,
@@ -123,7 +115,7 @@ async def _sends(outbox: Outbox, clock: HastyClock) -> bool:
 
 def main() -> None:
     folder, url = sys.argv[1:]
-    live_on_request(lambda at, inside: live(Path(folder), url, at, inside=inside))
+    live_on_request(lambda fate: live(Path(folder), url, fate))
 
 
 if __name__ == "__main__":

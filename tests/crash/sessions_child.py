@@ -9,18 +9,14 @@ It prints `born PID`, `finished N` for archives that an earlier life had left, `
 
 from __future__ import annotations
 
-import asyncio
-import os
 import random
-import signal
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TypeVar
 
 from adapters.storage.keys import media_prefix
 from adapters.storage.local import Storage, open_storage
@@ -29,19 +25,15 @@ from common.provenance import Provenance
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
-from modules.runtime.llm.connection import NoBudgetGuard
 from modules.runtime.llm.dialect import Message, PromptBlock, ToolAnswer, ToolCall
-from modules.runtime.llm.gateway import LLMGateway
 from modules.services.sessions.archives import Distiller
 from modules.services.sessions.archivist import Archivist
 from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import Session
 from modules.services.skills.skills import Skills
-from tests.loopback import to_loopback
-
-T = TypeVar("T")
+from tests.crash.lives import MortalDatabase, live_on_request, say
+from tests.modules.runtime.llm.scripted_model import scripted_gateway
 
 AGENT = "soul.test"
 KEYS = ("owner:terminal", "space:garden")
@@ -55,38 +47,11 @@ async def told_first(_: Session) -> tuple[PromptBlock, ...]:
     return (PromptBlock("dynamic", SKILLS.render("memory-extraction", "System Prompt", agent_name="Rowan")),)
 
 
-class MortalDatabase(Database):
-    """Kills its own process at one step of archiving: a transaction before or after which an archive is intended."""
+class ArchivingDatabase(MortalDatabase):
+    """Counts only steps of archiving: a transaction before or after which an archive is intended."""
 
-    steps = 0
-    die_at = 0
-    die_inside = False
-
-    async def run(self, fn: Callable[[sqlite3.Connection], T]) -> T:
-        last = False
-
-        def work(connection: sqlite3.Connection) -> T:
-            nonlocal last
-            before = _intended(connection)
-            result = fn(connection)
-            self.steps += before or _intended(connection)
-            last = self.steps == self.die_at and (before or _intended(connection))
-            if last and self.die_inside:
-                _die()
-            return result
-
-        result = await super().run(work)
-        if last:
-            _die()
-        return result
-
-
-def _intended(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM archives WHERE state = 'prepared'").fetchone() is not None
-
-
-def _die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+    def counts(self, connection: sqlite3.Connection) -> bool:
+        return connection.execute("SELECT 1 FROM archives WHERE state = 'prepared'").fetchone() is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +68,7 @@ class Room:
 async def open_room(folder: Path, database: Database, model_url: str, key: str) -> AsyncIterator[Room]:
     clock, redactor = SystemClock(), Redactor()
     storage = open_storage("", root=folder / "store")
-    gateway = LLMGateway(
-        transport=to_loopback,
-        base_url=f"{model_url}/v1",
-        api_key=key,
-        model="test-mind",
-        clock=clock,
-        rng=random.Random(7),
-        console=SilentConsole(),
-        budget_guard=NoBudgetGuard(),
-    )
+    gateway = scripted_gateway(f"{model_url}/v1", clock, api_key=key, model="test-mind")
     sessions = Sessions(database, clock, redactor, len_in_tokens)
     archivist = Archivist(
         sessions=sessions,
@@ -157,19 +113,16 @@ def reply(number: int) -> list[Message]:
     ]
 
 
-async def live(folder: Path, model_url: str, key: str, fate: list[str]) -> None:
-    first, seed, die_at, where = fate
+async def live(folder: Path, model_url: str, key: str, first: str, seed: str, *fate: str) -> None:
     rng = random.Random(int(seed))
-    database = await MortalDatabase.open(folder / "soul.db", MIGRATIONS)
-    assert isinstance(database, MortalDatabase)
-    database.die_at, database.die_inside = int(die_at), where == "inside"
+    database = await ArchivingDatabase.opened(folder / "soul.db", fate)
     async with open_room(folder, database, model_url, key) as room:
-        _say(f"finished {len(await room.archivist.finish_prepared())}")
+        say(f"finished {len(await room.archivist.finish_prepared())}")
         for number in count(int(first)):
             session_key = rng.choice(KEYS)
             session_id = (await room.sessions.open(session_key)).id
             await room.sessions.add(session_id, [(message(number), Provenance.OWNER)])
-            _say(f"said {number}")
+            say(f"said {number}")
             await room.sessions.add(session_id, [(each, Provenance.OWNER) for each in reply(number)])
             if rng.random() < 0.2:
                 await room.archivist.reset(session_key)
@@ -179,18 +132,7 @@ async def live(folder: Path, model_url: str, key: str, fate: list[str]) -> None:
 
 def main() -> None:
     folder, model_url, key = sys.argv[1:]
-    for line in sys.stdin:
-        pid = os.fork()
-        if pid == 0:
-            _say(f"born {os.getpid()}")
-            asyncio.run(live(Path(folder), model_url, key, line.split()))
-            os._exit(0)
-        _say(f"ended {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}")
-
-
-def _say(words: str) -> None:
-    sys.stdout.write(f"{words}\n")
-    sys.stdout.flush()
+    live_on_request(lambda words: live(Path(folder), model_url, key, *words))
 
 
 if __name__ == "__main__":

@@ -18,17 +18,15 @@ from modules.services.claims.policy import PlanComment, claims_on, highest_epoch
 from modules.services.plans.plan_text import generate_plan_markdown, parse_plan
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
-from tests.children import child_of
 from tests.crash.claim_child import REPO
-from tests.crash.crash_rig import Moment, Nursery, Watch, kill
-from tests.loopback import to_loopback
+from tests.crash.crash_rig import LONG_LIFE_S, Moment, Watch, dies, nursing
+from tests.crash.lives import github_at
 from tests.town.github_place import needs_git
 from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
 
-LIFE_S = 60.0
 MOST_REQUESTS = 120
 EVERY = max(1, 100 // int(os.environ.get("CRASH_KILLS", "100")))
 """The step from one request at which a life is killed to the next; the first of them differs by moment."""
@@ -49,43 +47,29 @@ async def test_a_claim_killed_at_any_request_is_undone_and_can_be_made_again(tmp
         network.create_repo(ada, REPO.name, collaborators=["kit"])
         watch = Watch(github_app(network, meter=GitHubMeter(network.clock, known=10**9)))
         url = await stack.enter_async_context(serve(watch))
-        github = GitHub(
-            api_url=url, login="ada", token="t-ada", clock=SystemClock(), min_spacing_s=0, transport=to_loopback
-        )
+        github = github_at(url, "ada", "t-ada")
         stack.push_async_callback(github.aclose)
         ok(await github.contents.write(REPO, "README.md", "Beans", message="Begin"))
         body = generate_plan_markdown(PLAN)
         ok(await github.create_issue(REPO, f"[PLAN] {PLAN.title}", body, labels=("plan",)))
         folder = tmp_path / "kit"
         folder.mkdir()
-        process = await stack.enter_async_context(child_of("tests.crash.claim_child", str(folder), url, "kit", "t-kit"))
-        nursery = Nursery(process)
+        nursery = await stack.enter_async_context(nursing("tests.crash.claim_child", str(folder), url, "kit", "t-kit"))
         moments: tuple[Moment, ...] = ("request arrived", "request answered")
         for first, moment in enumerate(moments, 1):
             for number in range(first, MOST_REQUESTS, EVERY):
                 (folder / "claims").touch()
-                if not await _dies(watch, nursery, moment, number):
+                if not await dies(watch, nursery, moment, number):
                     break
                 kills[moment] += 1
                 (folder / "claims").unlink()
-                await nursery.live_on(LIFE_S)
+                await nursery.live_on(LONG_LIFE_S)
                 await _check(github, folder, body)
             else:
                 pytest.fail("a claim takes more requests than are tried")
         epoch = await _check(github, folder, body)
         sys.stdout.write(f"\n{kills.total()} SIGKILLs ({dict(kills)}) in {epoch} claims; nothing left of any\n")
         assert min(kills.values()) >= 10
-
-
-async def _dies(watch: Watch, nursery: Nursery, moment: Moment, number: int) -> bool:
-    """Run one life that claims; return whether it was killed at request `number` rather than ended before."""
-    pid = await nursery.birth()
-    watch.set(moment, number, lambda: kill(pid))
-    assert await nursery.receive() == "awake"
-    word = await nursery.receive(LIFE_S)
-    watch.forget()
-    assert word in {"ended 0", "ended -9"}
-    return word == "ended -9"
 
 
 async def _check(github: GitHub, folder: Path, body: str) -> int:

@@ -25,6 +25,7 @@ from modules.runtime.program import ProgramVersion, this_program
 from modules.services.burn_in.burn_in import HomeProgram
 from modules.services.burn_in.policy import CRASHES
 from tests.children import child_of
+from tests.crash.crash_rig import Nursery, nursing
 from tests.crash.upgrade_child import NEXT
 from tests.fresh_database import lay_database
 from tests.patience import HANG_S
@@ -141,16 +142,16 @@ async def upgrade(child: asyncio.subprocess.Process, home: Home, at: int, what: 
     return int(told[-1]), int(told[0]) if told[:-1] else 0
 
 
-KILLED, WELL = str(-signal.SIGKILL), "0"
+KILLED, WELL = f"ended -{signal.SIGKILL}", "ended 0"
 MOST_TRANSACTIONS = 20
 
 
 @pytest.mark.slow
 async def test_a_command_killed_at_any_transaction_is_done_at_most_once_and_answered_once(tmp_path: Path) -> None:
     counts, answers = [], []
-    async with child_of("tests.crash.command_child", str(tmp_path)) as child:
+    async with nursing("tests.crash.command_child", str(tmp_path)) as nursery:
         for number in range(1, MOST_TRANSACTIONS):
-            ends = [await killed_and_revived(child, f"{where}-{number}.db", number, where) for where in WHERE]
+            ends = [await killed_and_revived(nursery, f"{where}-{number}.db", number, where) for where in WHERE]
             names = [f"{where}-{number}.db" for where in WHERE]
             counts += [done(tmp_path / name) for name in names]
             answers += [answered(tmp_path / name) for name in names]
@@ -167,20 +168,17 @@ async def test_a_command_killed_at_any_transaction_is_done_at_most_once_and_answ
 WHERE = ("inside", "after")
 
 
-async def killed_and_revived(child: asyncio.subprocess.Process, name: str, number: int, where: str) -> str:
+async def killed_and_revived(nursery: Nursery, name: str, number: int, where: str) -> str:
     """Kill a life at a transaction and let another one finish; return how the first one ended."""
-    first = await life(child, f"{name} {number} {where}")
+    first = await life(nursery, f"{name} {number} {where}")
     assert first in {KILLED, WELL}
-    assert await life(child, f"{name} 0 after") == WELL
+    assert await life(nursery, f"{name} 0 after") == WELL
     return first
 
 
-async def life(child: asyncio.subprocess.Process, line: str) -> str:
-    assert child.stdin
-    assert child.stdout
-    child.stdin.write(f"{line}\n".encode())
-    async with asyncio.timeout(HANG_S):
-        return (await child.stdout.readline()).decode().strip()
+async def life(nursery: Nursery, line: str) -> str:
+    await nursery.birth(line)
+    return await nursery.receive()
 
 
 def done(path: Path) -> int:

@@ -18,9 +18,8 @@ from adapters.space.types import HOST
 from modules.services.commitments.naming import CommitmentRequest
 from modules.services.commitments.params import read_params
 from modules.services.commitments.queue import FILE
-from tests.children import child_of
 from tests.crash.commitment_child import LOGIN, FastClock
-from tests.crash.crash_rig import MOMENTS, Nursery, Spread, Watch, live_and_die
+from tests.crash.crash_rig import MOMENTS, Spread, Watch, live_and_die, nursing
 from tests.modules.services.commitments.soul_in_town import listening_at
 from town.github.faults import Fault, GitHubFaults
 from town.github.network import GitHubNetwork
@@ -87,10 +86,10 @@ async def test_a_process_killed_at_random_keeps_every_commitment_once_and_tells_
         await server.start(0)
         stack.push_async_callback(server.stop)
         marvin = await stack.enter_async_context(listening_at(server.port))
-        process = await stack.enter_async_context(
-            child_of("tests.crash.commitment_child", str(tmp_path), url, token, str(server.port))
+        nursery = await stack.enter_async_context(
+            nursing("tests.crash.commitment_child", str(tmp_path), url, token, str(server.port))
         )
-        nursery, work = Nursery(process), Work(tmp_path, repo, marvin.chats)
+        work = Work(tmp_path, repo, marvin.chats)
         while kills.total() < KILLS:
             work.refill()
             faults.clear()
@@ -102,9 +101,7 @@ async def test_a_process_killed_at_random_keeps_every_commitment_once_and_tells_
                 kills[moment] += 1
         faults.clear()
         lives += 1
-        await nursery.birth()
-        assert await nursery.receive() == "awake"
-        assert await nursery.receive(LAST_LIFE_S) == "ended 0"
+        await nursery.live_on(LAST_LIFE_S)
         server.broadcast_from_host("that is all")
         await marvin.receives_from(HOST)
         once = Counter(one.description for one in work.wanted)

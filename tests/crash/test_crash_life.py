@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import sys
 from collections import Counter
+from collections.abc import AsyncIterator
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -20,6 +21,7 @@ import pytest
 
 from modules.runtime.home import Home
 from tests.crash.crash_rig import Figures, disturb
+from tests.program import started
 from tests.running_town import RunningTown, call
 from town.atproto.index import FOLLOW, LIKE, POST, NetworkEvent
 from town.model.types import ChatRequest, Completion
@@ -123,54 +125,40 @@ def _ask(running_town: RunningTown, person: str, number: int) -> str:
     return running_town.network.post_as(person, f"@rowan.test what of {' '.join(words)}?")[0]
 
 
-async def _start(home: Home) -> asyncio.subprocess.Process:
-    log = os.open(home.root / "life.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    try:
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "soul.cli",
-            "run",
-            "--home",
-            str(home.root),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
-    finally:
-        os.close(log)
+@contextlib.asynccontextmanager
+async def _started(home: Home) -> AsyncIterator[asyncio.subprocess.Process]:
+    with (home.root / "life.log").open("ab") as log:
+        async with started("run", "--home", str(home.root), stdout=log.fileno()) as process:
+            yield process
 
 
 async def _live_and_die(home: Home, reaper: Reaper, rng: random.Random) -> str:
     """Run one life; return the moment at which it was killed."""
-    process = await _start(home)
-    moment = rng.choice(MOMENTS)
-    reaper.follow(process, moment)
-    try:
-        code = await asyncio.wait_for(process.wait(), rng.uniform(0, LIFE_S) if moment == "any time" else LIFE_S)
-    except TimeoutError:
-        reaper.strike()
-        code, moment = await process.wait(), "any time"
+    async with _started(home) as process:
+        moment = rng.choice(MOMENTS)
+        reaper.follow(process, moment)
+        try:
+            code = await asyncio.wait_for(process.wait(), rng.uniform(0, LIFE_S) if moment == "any time" else LIFE_S)
+        except TimeoutError:
+            reaper.strike()
+            code, moment = await process.wait(), "any time"
     assert code == -signal.SIGKILL, _last_words(home)
     return moment
 
 
 async def _live_in_peace(home: Home, reaper: Reaper, running_town: RunningTown, mentions: list[str]) -> None:
     """Run the last life until all is answered and nothing waits; then stop it and check that it ends well."""
-    process = await _start(home)
-    reaper.follow(process, "")
-    try:
-        async with asyncio.timeout(LAST_LIFE_S):
-            while missing := _missing(home, process.pid, running_town, mentions):
-                assert process.returncode is None, _last_words(home)
-                await asyncio.sleep(0.2)
-        process.terminate()
-        assert await asyncio.wait_for(process.wait(), END_S) == 0, _last_words(home)
-    except TimeoutError:
-        pytest.fail(f"still missing: {missing}\n{_last_words(home)}")
-    finally:
-        reaper.strike()
-        await process.wait()
+    async with _started(home) as process:
+        reaper.follow(process, "")
+        try:
+            async with asyncio.timeout(LAST_LIFE_S):
+                while missing := _missing(home, process.pid, running_town, mentions):
+                    assert process.returncode is None, _last_words(home)
+                    await asyncio.sleep(0.2)
+            process.terminate()
+            assert await asyncio.wait_for(process.wait(), END_S) == 0, _last_words(home)
+        except TimeoutError:
+            pytest.fail(f"still missing: {missing}\n{_last_words(home)}")
 
 
 def _missing(home: Home, pid: int, running_town: RunningTown, mentions: list[str]) -> str:

@@ -16,13 +16,12 @@ import pytest
 
 from modules.services.memory.admission import Query
 from modules.services.memory.rows import MemoryStore
-from tests.crash.crash_rig import kill
+from tests.crash.crash_rig import Nursery, kill, nursing
 from tests.crash.memory_child import NOW, TOGETHER
 from tests.fresh_database import open_database
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
-WORD_S = 20.0
 Kept = dict[str, int]
 
 
@@ -32,50 +31,33 @@ async def test_every_memory_that_was_kept_is_there_after_a_kill_and_none_by_half
     rng = random.Random(SEED)
     path = tmp_path / "soul.db"
     kept: Kept = {}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.crash.memory_child",
-        path,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
+    async with nursing("tests.crash.memory_child", str(path)) as nursery:
         for life in range(KILLS):
-            await _live_and_die(process, life, rng, kept)
+            await _live_and_die(nursery, life, rng, kept)
             if path.exists():
                 _assert_whole(path)
         database = await open_database(path)
         await _assert_found(MemoryStore(database), kept, rng)
         await database.close()
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        await process.communicate()
     rows = _assert_whole(path)
     assert rows >= len(kept)
     sys.stdout.write(f"\n{KILLS} SIGKILLs; {len(kept)} memories kept, 0 lost, {rows} rows, seed {SEED}\n")
 
 
-async def _live_and_die(process: asyncio.subprocess.Process, life: int, rng: random.Random, kept: Kept) -> None:
+async def _live_and_die(nursery: Nursery, life: int, rng: random.Random, kept: Kept) -> None:
     """Run one life and kill it, early or after some saves; record each save that has returned."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(f"{life}\n".encode())
+    pid = await nursery.birth(str(life))
     spared, delay_s = rng.randrange(40), rng.uniform(0, 0.05)
     striker: asyncio.TimerHandle | None = None
     while True:
-        word, *rest = (await asyncio.wait_for(process.stdout.readline(), WORD_S)).decode().split()
-        if word == "born":
-            pid = int(rest[0])
-        elif word == "kept":
-            kept[" ".join(rest[1:])] = int(rest[0])
-            spared -= 1
-        else:
-            assert rest == [f"-{signal.SIGKILL:d}"]
-            break
         if striker is None and (spared <= 0 or life % 4 == 0):
             striker = asyncio.get_running_loop().call_later(delay_s, kill, pid)
+        word, *rest = (await nursery.receive()).split()
+        if word == "ended":
+            assert rest == [f"-{signal.SIGKILL:d}"]
+            break
+        kept[" ".join(rest[1:])] = int(rest[0])
+        spared -= 1
 
 
 def _assert_whole(path: Path) -> int:

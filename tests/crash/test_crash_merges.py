@@ -20,10 +20,9 @@ from adapters.github.types import Repo
 from common.clock import SystemClock
 from modules.services.plans.plan_text import generate_plan_markdown
 from tests.adapters.results import ok
-from tests.children import child_of
-from tests.crash.crash_rig import MOMENTS, Moment, Nursery, Spread, Watch, kill, live_and_die
+from tests.crash.crash_rig import LONG_LIFE_S, MOMENTS, Moment, Spread, Watch, dies, live_and_die, nursing
 from tests.crash.github_work import ORGANISATION, REPO, TEMPLATE, Work
-from tests.loopback import to_loopback
+from tests.crash.lives import github_at
 from tests.modules.lives.tasks.documents.workplace import DOCUMENT, PLAN
 from tests.modules.runtime.llm.scripted_model import says, serving
 from tests.town.github_place import needs_git
@@ -33,7 +32,6 @@ from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.serving import serve
 
-LIFE_S = 60.0
 MOST = 100
 EVERY = max(1, 100 // int(os.environ.get("CRASH_KILLS", "100")))
 """The step from one request or commit at which a life is killed to the next; the first differs by moment."""
@@ -55,31 +53,20 @@ async def test_a_pull_request_killed_at_any_moment_is_merged_or_taken_back_once(
         ada, bea = network.create_account("ada", token="t-ada"), network.create_account("bea", token="t-bea")
         watch = Watch(github_app(network, meter=GitHubMeter(network.clock, known=10**9)))
         url = await stack.enter_async_context(serve(watch))
-        people = {
-            one.login: GitHub(
-                api_url=url,
-                login=one.login,
-                token=f"t-{one.login}",
-                clock=SystemClock(),
-                min_spacing_s=0,
-                transport=to_loopback,
-            )
-            for one in (ada, bea)
-        }
+        people = {one.login: github_at(url, one.login, f"t-{one.login}") for one in (ada, bea)}
         for one in people.values():
             stack.push_async_callback(one.aclose)
-        process = await stack.enter_async_context(child_of("tests.crash.merge_child", str(tmp_path), url))
-        nursery = Nursery(process)
+        nursery = await stack.enter_async_context(nursing("tests.crash.merge_child", str(tmp_path), url))
         for first, moment in enumerate(DURABLE_MOMENTS, 1):
             for number in range(first, MOST, EVERY):
                 repo = Repo("ada", f"www-lil-intdev-{first}-{number}")
                 network.create_repo(ada, repo.name, collaborators=["bea"])
                 pull = await _offered(people["ada"], people["bea"], repo, conflicts=conflicts)
                 (tmp_path / "place").write_text(f"{repo.name} {pull}")
-                was_killed = await _dies(watch, nursery, moment, number)
+                was_killed = await dies(watch, nursery, moment, number)
                 if was_killed:
                     kills[moment] += 1
-                    await nursery.live_on(LIFE_S)
+                    await nursery.live_on(LONG_LIFE_S)
                 await _check_merge(people["bea"], repo, pull, conflicts=conflicts)
                 if not was_killed:
                     break
@@ -100,19 +87,6 @@ async def _offered(ada: GitHub, bea: GitHub, repo: Repo, *, conflicts: bool) -> 
     if conflicts:
         ok(await bea.contents.write(repo, "COUNT.md", "It does not.\n", message="Other"))
     return offered.number
-
-
-async def _dies(watch: Watch, nursery: Nursery, moment: Moment, number: int) -> bool:
-    """Run one life; return whether it was killed at request or commit `number` rather than ended before."""
-    fate = {"in a transaction": "inside", "after a commit": "after"}.get(moment)
-    pid = await nursery.birth(f"{number} {fate}" if fate else "")
-    if not fate:
-        watch.set(moment, number, lambda: kill(pid))
-    word = await nursery.receive()
-    word = await nursery.receive(LIFE_S) if word == "awake" else word
-    watch.forget()
-    assert word in {"ended 0", "ended -9"}
-    return word == "ended -9"
 
 
 async def _check_merge(bea: GitHub, repo: Repo, number: int, *, conflicts: bool) -> None:
@@ -147,13 +121,10 @@ async def test_a_document_killed_at_any_request_is_offered_once(tmp_path: Path) 
         network.create_account("bea")
         watch = Watch(github_app(network, meter=GitHubMeter(network.clock, known=10**9)))
         url = await stack.enter_async_context(serve(watch))
-        github = GitHub(
-            api_url=url, login="ada", token="t-ada", clock=SystemClock(), min_spacing_s=0, transport=to_loopback
-        )
+        github = github_at(url, "ada", "t-ada")
         stack.push_async_callback(github.aclose)
         model = stack.enter_context(serving())
-        process = await stack.enter_async_context(child_of("tests.crash.document_child", str(tmp_path), url, model.url))
-        nursery = Nursery(process)
+        nursery = await stack.enter_async_context(nursing("tests.crash.document_child", str(tmp_path), url, model.url))
         for first, moment in enumerate(DURABLE_MOMENTS, 1):
             for number in range(first, max(MOST_REQUESTS, MOST_COMMITS), EVERY):
                 repo = Repo("ada", f"garden-{first}-{number}")
@@ -161,10 +132,10 @@ async def test_a_document_killed_at_any_request_is_offered_once(tmp_path: Path) 
                 ok(await github.create_issue(repo, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN)))
                 (tmp_path / "place").write_text(repo.name)
                 model.plays(says(DOCUMENT), says(DOCUMENT))
-                was_killed = await _dies(watch, nursery, moment, number)
+                was_killed = await dies(watch, nursery, moment, number)
                 if was_killed:
                     kills[moment] += 1
-                    await nursery.live_on(LIFE_S)
+                    await nursery.live_on(LONG_LIFE_S)
                 await _check_document(github, repo)
                 if not was_killed:
                     break
@@ -212,17 +183,17 @@ async def test_a_process_killed_at_random_does_every_act_on_github_exactly_once(
         network.state.members[ORGANISATION] = {"rowan"}
         network.create_repo(works, TEMPLATE.partition("/")[2]).is_template = True
         url = await stack.enter_async_context(serve(watch))
-        github, other = _client(url, "rowan", "ghp_rowan"), _client(url, "kit", "ghp_kit")
+        github, other = github_at(url, "rowan", "ghp_rowan"), github_at(url, "kit", "ghp_kit")
         stack.push_async_callback(github.aclose)
         stack.push_async_callback(other.aclose)
         for title in ("One", "Two"):
             ok(await github.create_issue(REPO, title, "…"))
         ok(await github.contents.write(REPO, "README.md", "Hello.\n", message="Begin"))
         main = ok(await github.refs.get(REPO, "main")).sha
-        process = await stack.enter_async_context(
-            child_of("tests.crash.github_child", str(tmp_path), url, "rowan", "ghp_rowan")
+        nursery = await stack.enter_async_context(
+            nursing("tests.crash.github_child", str(tmp_path), url, "rowan", "ghp_rowan")
         )
-        nursery, work = Nursery(process), Work(tmp_path, network, repo, main, github, other)
+        work = Work(tmp_path, network, repo, main, github, other)
         while kills.total() < KILLS:
             faults.clear()
             await work.refill()
@@ -236,9 +207,7 @@ async def test_a_process_killed_at_random_does_every_act_on_github_exactly_once(
         faults.clear()
         while work.unfinished():
             lives += 1
-            await nursery.birth()
-            assert await nursery.receive() == "awake"
-            assert await nursery.receive(LAST_LIFE_S) == "ended 0"
+            await nursery.live_on(LAST_LIFE_S)
         expected, found = work.expected(), await work.found()
         acts = Counter(one["turn"] for one in work.wanted)
         sys.stdout.write(
@@ -249,7 +218,3 @@ async def test_a_process_killed_at_random_does_every_act_on_github_exactly_once(
         assert set(work.states()) == {"done"}
         changed = {label.name for label in repo.issues[2].labels} if repo.issues[2] else set()
         assert len(changed) == 1
-
-
-def _client(url: str, login: str, token: str) -> GitHub:
-    return GitHub(api_url=url, login=login, token=token, clock=SystemClock(), min_spacing_s=0, transport=to_loopback)

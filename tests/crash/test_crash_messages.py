@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import sqlite3
 import sys
 from collections import Counter
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from modules.services.outbox.bodies import DirectMessageBody
-from tests.crash.crash_rig import Moment, Nursery, Rig, kill, nursing, rig
+from tests.crash.crash_rig import Moment, Spread, live_and_die, nursing, rig
 from town.atproto.chat import Convo
 from town.atproto.service import Fault, FaultKind
 
@@ -23,7 +22,7 @@ KILLS = int(os.environ.get("CRASH_KILLS", "100")) // 4
 SEED = int(os.environ.get("CRASH_SEED", "1"))
 PASSWORD = "made-up-password"
 AT_A_TIME = 4
-LIFE_S = 3.0
+SPREAD = Spread(commits=25, requests=8, any_time_s=0, life_s=3.0)
 LAST_LIFE_S = 300.0
 SEND = "chat.bsky.convo.sendMessage"
 LOST: tuple[FaultKind, ...] = ("lost_request", "lost_answer", "server_error")
@@ -43,7 +42,9 @@ async def test_a_process_killed_at_random_sends_every_direct_message_exactly_onc
             world.network.put(account.did, "chat.bsky.actor.declaration", "self", {"allowIncoming": "all"})
         convo = world.network.chat.begin(soul.did, ada.did)
         world.network.chat.send(ada.did, convo, "Go on.", {})
-        nursery = await stack.enter_async_context(nursing(str(tmp_path), world.url, soul.handle, PASSWORD))
+        nursery = await stack.enter_async_context(
+            nursing("tests.crash.crash_child", str(tmp_path), world.url, soul.handle, PASSWORD)
+        )
         while kills.total() < KILLS:
             while len(wanted) - settled(tmp_path) < AT_A_TIME:
                 text = rng.choice(["Nothing waits.", f"Line {len(wanted)}"])
@@ -53,33 +54,14 @@ async def test_a_process_killed_at_random_sends_every_direct_message_exactly_onc
             if rng.random() < 0.5:
                 world.faults.arm(Fault(rng.choice(LOST), SEND, times=2, probability=0.5))
             moment = rng.choice(MOMENTS)
-            if await live_and_die(world, nursery, moment, rng):
+            if await live_and_die(world.watch, nursery, moment, rng, SPREAD):
                 kills[moment] += 1
         world.faults.clear()
         while settled(tmp_path) < len(wanted):
-            await nursery.birth()
-            assert await nursery.receive() == "awake"
-            assert await nursery.receive(LAST_LIFE_S) == "ended 0"
+            await nursery.live_on(LAST_LIFE_S)
         sys.stdout.write(f"\n{kills.total()} SIGKILLs ({dict(kills)}), {len(wanted)} messages, seed {SEED}\n")
         assert states(tmp_path) == {"done": len(wanted)}
         assert Counter(said(convo, soul.did)) == Counter(body.text for body in wanted)
-
-
-async def live_and_die(world: Rig, nursery: Nursery, moment: Moment, rng: random.Random) -> bool:
-    """Run one life; return whether it was killed rather than ended by itself."""
-    fate = {"in a transaction": "inside", "after a commit": "after"}.get(moment)
-    pid = await nursery.birth(f"{rng.randint(1, 25)} {fate}" if fate else "")
-    if not fate:
-        world.watch.set(moment, rng.randint(1, 8), lambda: kill(pid))
-    word = await nursery.receive()
-    if word == "awake":
-        try:
-            word = await nursery.receive(LIFE_S)
-        except TimeoutError:
-            kill(pid)
-            word = await nursery.receive()
-    world.watch.forget()
-    return word == f"ended -{signal.SIGKILL}"
 
 
 def write(folder: Path, wanted: list[DirectMessageBody]) -> None:

@@ -38,7 +38,9 @@ async def test_a_home_that_is_moved_while_its_acts_are_under_way_does_each_exact
         soul = world.network.create_account("soul.test", PASSWORD)
         ada = world.network.create_account("ada.test", PASSWORD)
         place = Place(tmp_path)
-        nursery = await stack.enter_async_context(nursing(str(place.memory), world.url, soul.handle, PASSWORD))
+        nursery = await stack.enter_async_context(
+            nursing("tests.crash.crash_child", str(place.memory), world.url, soul.handle, PASSWORD)
+        )
         pictures = await pictures_for(place.memory)
         work = Work(world, rng, soul, ada, place.memory, pictures, deletes_known=True)
         for _ in range(MOVES):

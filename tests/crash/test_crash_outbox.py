@@ -78,7 +78,9 @@ async def test_a_process_killed_at_random_does_every_act_exactly_once(tmp_path: 
         world = await stack.enter_async_context(rig(rng))
         soul = world.network.create_account("soul.test", PASSWORD)
         ada = world.network.create_account("ada.test", PASSWORD)
-        nursery = await stack.enter_async_context(nursing(str(tmp_path), world.url, soul.handle, PASSWORD))
+        nursery = await stack.enter_async_context(
+            nursing("tests.crash.crash_child", str(tmp_path), world.url, soul.handle, PASSWORD)
+        )
         work = Work(world, rng, soul, ada, tmp_path, await pictures_for(tmp_path))
         while figures.kills.total() < KILLS:
             # NOTE(self): enough work, but not so much that it grows old, as old acts are sent slowly by design.
@@ -95,9 +97,7 @@ async def test_a_process_killed_at_random_does_every_act_exactly_once(tmp_path: 
         while work.unfinished():
             await work.owner_decides()
             figures.lives += 1
-            await nursery.birth()
-            assert await nursery.receive() == "awake"
-            assert await nursery.receive(LAST_LIFE_S) == "ended 0"
+            await nursery.live_on(LAST_LIFE_S)
         work.count(figures)
         sys.stdout.write(f"\n{figures} ({work}); {world.watch.requests} requests, seed {SEED}\n")
         assert (figures.duplicates, figures.losses, figures.uninvited) == (0, 0, 0)

@@ -10,8 +10,7 @@ import signal
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,8 +24,7 @@ from modules.services.sessions import endings
 from modules.services.sessions.archives import done, read_archive
 from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import blocks
-from tests.children import child_of
-from tests.crash.crash_rig import Nursery, kill
+from tests.crash.crash_rig import Nursery, kill, nursing
 from tests.crash.sessions_child import AGENT, Room, open_room
 from tests.modules.services.sessions.session_values import joined
 from tests.running_town import KEY, Mind, call
@@ -69,7 +67,7 @@ async def test_killed_at_random_nothing_is_half_archived_lost_or_remembered_twic
     figures = Figures()
     async with (
         serve(model_app(Mind(counting), api_key=KEY)) as model_url,
-        nursing(str(tmp_path), model_url, KEY) as nursery,
+        nursing("tests.crash.sessions_child", str(tmp_path), model_url, KEY) as nursery,
     ):
         while figures.kills.total() < KILLS:
             await live_and_die(nursery, rng, figures)
@@ -170,9 +168,3 @@ def _checked(said: Iterable[Message]) -> list[int]:
             assert after is not None
             assert calls == [block.tool_use_id for block in blocks(after) if isinstance(block, ToolAnswer)]
     return [int(number) for message in said if message.role == "user" for number in _NUMBER.findall(str(message))]
-
-
-@asynccontextmanager
-async def nursing(*args: str) -> AsyncIterator[Nursery]:
-    async with child_of("tests.crash.sessions_child", *args) as process:
-        yield Nursery(process)

@@ -31,7 +31,6 @@ CALLS: dict[str, Call] = {
     "pulls.list": lambda ada: ada.pulls.list(REPO, state="all", head="ada:soul/1-x", base="main"),
     "pulls.get": lambda ada: ada.pulls.get(REPO, 1),
     "pulls.create": lambda ada: ada.pulls.create(REPO, title="T", body="B", head="soul/1-x", base="main", draft=True),
-    "pulls.update": lambda ada: ada.pulls.update(REPO, 1, title="T", body="B", state="closed"),
     "pulls.merge": lambda ada: ada.pulls.merge(REPO, 1, title="T", message="M", head_sha=SHA),
     "pulls.files": lambda ada: ada.pulls.files(REPO, 1),
     "pulls.changed": lambda ada: ada.pulls.changed(REPO, SHA, SHA[::-1]),

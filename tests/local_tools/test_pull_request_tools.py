@@ -136,7 +136,7 @@ async def test_the_work_of_others_is_reviewed_and_never_merged_and_ones_own_neve
     assert [one.body.splitlines()[0] for one in site.pull.issue.comments] == ["Who oils it?"]
     theirs = await working.use("github_merge_pr", pull_number=number)
     assert (theirs.is_error, site.pull.merged_at) == (True, None)
-    ok(await site.kit.pulls.update(SITE, number, state="closed"))
+    ok(await site.kit.update_issue(SITE, number, state="closed"))
     assert (await working.use("github_review_pr", pull_number=number, event="APPROVE")).is_error
     for name in ("github_create_pr_comment", "github_review_pr", "github_merge_pr"):
         assert (await working.use(name, pull_number=99, body="x", event="COMMENT")).is_error

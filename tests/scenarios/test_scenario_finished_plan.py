@@ -171,7 +171,7 @@ async def test_what_is_private_not_worth_it_or_not_its_own_is_never_told(
         await builder.has_merged(plan, "sheep")
         unmerged = await builder.plans("A counter of clouds")
         number = await builder.offers(unmerged, "clouds")
-        ok(await soul.app.services.github.pulls.update(SITE, number, state="closed"))
+        ok(await soul.app.services.github.update_issue(SITE, number, state="closed"))
         for one in (plan, unmerged):
             await builder.closes(one)
         await soul.app.scheduler.run_guarded("merges")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,12 +15,11 @@ from adapters.atproto.client import Atproto
 from common.clock import FakeClock, SystemClock
 from common.errors import SoulError
 from common.result import Err, ErrKind
-from modules.runtime.console import SilentConsole
-from modules.runtime.llm.connection import NoBudgetGuard
 from modules.runtime.llm.dialect import Message
 from modules.runtime.llm.gateway import LLMGateway
 from soul.commands.handles import resolve
 from tests.certificates import certificate_for
+from tests.modules.runtime.llm.scripted_model import scripted_gateway
 from tests.running_town import KEY, Mind, replying
 from tests.security.small_internet import PUBLIC, SmallInternet, fetch, moved, open_internet, page, untouched
 from town.model.service import GatewayMind, model_app
@@ -55,16 +53,16 @@ async def test_a_redirect_never_leaves_tls(https: SmallInternet) -> None:
 # --- HTTP clients ------------------------------------------------------------------------------------------------
 
 
-def bluesky(internet: SmallInternet, folder: Path) -> Atproto:
+def bluesky(internet: SmallInternet, folder: Path, url: str = "http://public.example") -> Atproto:
     """Return a client of a service that the owner named, which is the small internet's public server."""
     return Atproto(
-        service_url="http://public.example",
+        service_url=url,
         identifier="soul.example",
         password="app-password",
         session_path=folder / "session.json",
         clock=FakeClock(),
         min_spacing_s=0,
-        transport=lambda: internet.transport("http://public.example"),
+        transport=lambda: internet.transport(url),
     )
 
 
@@ -102,15 +100,7 @@ async def test_a_did_document_cannot_send_the_session_inside(
 async def test_a_did_document_cannot_take_the_session_off_tls(https: SmallInternet, tmp_path: Path) -> None:
     https.names.tell("plain.example", [PUBLIC])
     https.say(session("http://plain.example"))
-    client = Atproto(
-        service_url="https://public.example",
-        identifier="soul.example",
-        password="app-password",
-        session_path=tmp_path / "session.json",
-        clock=FakeClock(),
-        min_spacing_s=0,
-        transport=lambda: https.transport("https://public.example"),
-    )
+    client = bluesky(https, tmp_path, "https://public.example")
     assert (await client.authenticate()).success
     await client.get_profile("somebody.example")
     await client.aclose()
@@ -130,16 +120,8 @@ async def test_a_redirect_by_the_service_is_not_followed_with_the_password(
 
 
 def gateway(url: str, internet: SmallInternet) -> LLMGateway:
-    return LLMGateway(
-        budget_guard=NoBudgetGuard(),
-        base_url=url,
-        api_key=KEY,
-        model="test-mind",
-        clock=SystemClock(),
-        rng=random.Random(1),
-        console=SilentConsole(),
-        transport=lambda: internet.transport(url),
-        max_retries=0,
+    return scripted_gateway(
+        url, SystemClock(), api_key=KEY, model="test-mind", max_retries=0, transport=lambda: internet.transport(url)
     )
 
 

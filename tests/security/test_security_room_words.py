@@ -40,8 +40,6 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
-from modules.runtime.llm.connection import NoBudgetGuard
-from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.verdicts import Verdicts
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.peers.room_identity import PeerRelationships
@@ -51,7 +49,7 @@ from soul.resources import SKILLS
 from tests.adapters.space.running_member import Member, at, running_client
 from tests.adapters.space.scripted_room import AT, ScriptedRoom, Visit, entry, present_as
 from tests.cpu_time import cpu_s
-from tests.loopback import to_loopback
+from tests.modules.runtime.llm.scripted_model import scripted_gateway
 from tests.patience import until
 from town.model.service import model_app
 from town.model.types import ChatRequest, Completion
@@ -294,16 +292,7 @@ async def babbling(folder: Path) -> AsyncIterator[tuple[ModelIntentClassifier, B
     database = await Database.open(folder / "soul.db", MIGRATIONS)
     try:
         async with serve(model_app(mind, api_key="key")) as url:
-            gateway = LLMGateway(
-                base_url=f"{url}/v1",
-                api_key="key",
-                model="babbler",
-                clock=clock,
-                rng=random.Random(1),
-                console=SilentConsole(),
-                budget_guard=NoBudgetGuard(),
-                transport=to_loopback,
-            )
+            gateway = scripted_gateway(f"{url}/v1", clock, api_key="key", model="babbler")
             journal = Journal(database, SilentConsole(), clock, Redactor())
             yield ModelIntentClassifier(Verdicts(gateway, skills, clock), journal), mind
             await gateway.aclose()

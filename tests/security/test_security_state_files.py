@@ -208,17 +208,19 @@ _SET_ASIDE = (
 
 
 @pytest.mark.slow
-async def test_each_file_that_is_set_aside_is_told_to_the_owner_in_one_line(
+async def test_each_file_that_is_set_aside_is_kept_and_told_to_the_owner_in_one_line(
     running_town: RunningTown, home_of_a_life: Home
 ) -> None:
     paths = {name: next(home_of_a_life.root.rglob(name), home_of_a_life.memory / name) for name in _SET_ASIDE}
+    broken = b"[" * 2_000_000
     for path in paths.values():
-        path.write_bytes(b"[" * 2_000_000)
+        path.write_bytes(broken)
     async with awake(home_of_a_life) as life:
         recorded = [stored.entry.summary for stored in await life.app.services.journal.recent(100, kinds=["error"])]
         shown = [message for _, message, _ in life.console.lines]
     for name, path in paths.items():
         (aside,) = path.parent.glob(f"{name}.corrupt-*")
+        assert aside.read_bytes() == broken
         for told in (recorded, shown):
             (line,) = (line for line in told if aside.name in line)
             assert "\n" not in line

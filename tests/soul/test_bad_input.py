@@ -84,18 +84,6 @@ async def test_a_soul_changed_while_it_lives_stops_it(running_town: RunningTown)
         one_clear_line(ended, "SOUL.md changed while the SOUL was running", code=78)
 
 
-@pytest.mark.parametrize("name", ["relationships.json", "bluesky_conversations.json", "expression_schedule.json"])
-async def test_a_corrupt_state_file_is_set_aside_and_told(running_town: RunningTown, name: str) -> None:
-    home = running_town.make_home("rowan")
-    (home.memory).mkdir()
-    (home.memory / name).write_text('{"half": ')
-    async with started("run", "--home", str(home.root)) as process:
-        told = await until(process, "♥")
-    assert f"{name} is not valid JSON" in told
-    kept = list(home.memory.glob(f"{name}.corrupt-*"))
-    assert [path.read_text() for path in kept] == ['{"half": ']
-
-
 async def test_a_corrupt_database_is_set_aside_and_told(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     home.memory.mkdir()
@@ -104,27 +92,6 @@ async def test_a_corrupt_database_is_set_aside_and_told(running_town: RunningTow
         told = await until(process, "♥")
     assert "soul.db" in told
     assert [path.read_bytes()[:19] for path in home.memory.glob("soul.db.corrupt-*")] == [b"this is no database"]
-
-
-@needs_mount
-async def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, running_town: RunningTown) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    await command("mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(disk))
-    try:
-        state = disk / "state.json"
-        write_atomic(state, "old")
-        (disk / "ballast").write_bytes(b"x" * (380 * 1024))
-        with pytest.raises(StorageError, match="Disk full"):
-            write_atomic(state, "new" * 20_000)
-        assert state.read_text() == "old"
-        assert sorted(path.name for path in disk.iterdir()) == ["ballast", "state.json"]
-        (disk / "memory").mkdir(mode=0o700)
-        home = running_town.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
-        ended = await soul("run", "--home", str(home.root))
-        one_clear_line(ended, "The disk is full: ", "Free 16 MiB and start again", code=74)
-    finally:
-        await command("umount", str(disk))
 
 
 @contextlib.asynccontextmanager
@@ -145,6 +112,18 @@ def fill(disk: Path, *, but_kib: int = 0) -> Path:
     with contextlib.suppress(OSError):
         ballast.write_bytes(b"x" * max(0, shutil.disk_usage(disk).free - but_kib * 1024))
     return ballast
+
+
+@needs_mount
+async def test_on_a_full_disk_the_old_file_stays(tmp_path: Path) -> None:
+    async with small_disk(tmp_path, "400k") as disk:
+        state = disk / "state.json"
+        write_atomic(state, "old")
+        fill(disk, but_kib=20)
+        with pytest.raises(StorageError, match="Disk full"):
+            write_atomic(state, "new" * 20_000)
+        assert state.read_text() == "old"
+        assert sorted(path.name for path in disk.iterdir()) == ["ballast", "state.json"]
 
 
 @needs_mount
@@ -212,26 +191,20 @@ async def test_a_disk_that_fills_up_under_way_fails_the_turn_and_the_mention_is_
         is_reply = any(offer.name == "bluesky_reply" for offer in request.offers)
         return replying("Tin, and you hear each drop of it." if is_reply else "Moss grows where nobody walks.")(request)
 
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    await command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk))
-    try:
+    async with small_disk(tmp_path, "4m") as disk:
         (disk / "memory").mkdir(mode=0o700)
         home = running_town.make_home("rowan", MEMORY_DIR=str(disk / "memory"))
         async with started("run", "--home", str(home.root)) as process:
             await until(process, "♥")
             running_town.mind.answer = answering
-            with contextlib.suppress(OSError):
-                (disk / "ballast").write_bytes(b"x" * (4 << 20))
+            ballast = fill(disk)
             running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
             told = await until(process, "Disk full")
             assert process.returncode is None
             assert "Tin, and you hear each drop of it." not in running_town.texts("rowan")
-            (disk / "ballast").unlink()
+            ballast.unlink()
             told += await until(process, "Sent reply")
             assert "Traceback" not in told
-    finally:
-        await command("umount", str(disk))
     assert running_town.texts("rowan").count("Tin, and you hear each drop of it.") == 1
 
 
@@ -263,10 +236,6 @@ async def test_ctrl_c_ends_within_five_seconds_with_code_0(running_town: Running
         await until(process, "♥")
         process.send_signal(signal.SIGINT)
         assert await asyncio.wait_for(process.wait(), HANG_S) == 0
-
-
-async def test_an_unknown_option_is_usage_code_2(tmp_path: Path) -> None:
-    assert (await soul("run", "--no-such-option")).code == 2
 
 
 @pytest.mark.parametrize("where", [".", "..", "notes"])

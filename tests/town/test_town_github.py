@@ -2,67 +2,31 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
 import pytest
 
 from common.clock import FakeClock
-from tests.loopback import NO_TLS
-from town.github.faults import GitHubFaults
-from town.github.limits import GitHubMeter
+from tests.town.github_place import GARDEN, GitHubPlace
 from town.github.network import GitHubNetwork
-from town.github.service import github_app
-from town.github.values import GitHubEvent, StoredRepo
-from town.serving import serve
+from town.github.values import GitHubEvent
 
-ISSUES = "/repos/ada/garden/issues"
+ISSUES = f"{GARDEN}/issues"
 
 
-@dataclass
-class Place:
-    """The service, and plain requests to it."""
-
-    url: str
-    http: httpx.AsyncClient
-    clock: FakeClock
-    network: GitHubNetwork
-    faults: GitHubFaults
-    repo: StoredRepo
-    events: list[GitHubEvent] = field(default_factory=list)
-
-    async def ask(self, method: str, path: str, body: object = None, *, token: str = "t-ada") -> httpx.Response:
-        headers = {"authorization": f"token {token}"} if token else {}
-        return await self.http.request(method, path, json=body, headers=headers)
-
-    async def opened(self, **fields: Any) -> Any:
-        return (await self.ask("POST", ISSUES, {"title": "Beans", **fields})).json()
+async def opened(place: GitHubPlace, **fields: Any) -> Any:
+    return (await place.ask("POST", ISSUES, {"title": "Beans", **fields})).json()
 
 
-@pytest.fixture
-async def place() -> AsyncIterator[Place]:
-    clock, faults = FakeClock(), GitHubFaults(random.Random(7))
-    network = GitHubNetwork(clock=clock)
-    ada = network.create_account("Ada", name="Ada L.", token="t-ada")
-    network.create_account("bea", token="t-bea")
-    repo = network.create_repo(ada, "garden", description="<b>green</b>")
-    app = github_app(network, faults=faults, meter=GitHubMeter(clock, known=200, unknown=3))
-    async with serve(app) as url, httpx.AsyncClient(base_url=url, verify=NO_TLS) as http:
-        place = Place(url, http, clock, network, faults, repo)
-        network.subscribe(place.events.append)
-        yield place
-
-
-async def test_names_are_found_in_any_case(place: Place) -> None:
-    await place.opened()
+async def test_names_are_found_in_any_case(place: GitHubPlace) -> None:
+    await opened(place)
     for path in ("/users/ADA", "/repos/ada/Garden", "/repos/ADA/garden/issues/1"):
-        assert (await place.ask("GET", path)).status_code == 200
+        answer = await place.ask("GET", path)
+        assert answer.status_code == 200
+        assert answer.json()["html_url"].startswith(f"{place.url}/ada")
 
 
-async def test_nobody_may_come_without_saying_what_they_are(place: Place) -> None:
+async def test_nobody_may_come_without_saying_what_they_are(place: GitHubPlace) -> None:
     answer = await place.http.get("/users/ada", headers={"user-agent": ""})
     assert answer.status_code == 403
     assert "User-Agent" in answer.json()["message"]
@@ -78,14 +42,16 @@ async def test_nobody_may_come_without_saying_what_they_are(place: Place) -> Non
         (b'{"title": "t", "assignees": ["nobody"]}', 422, "Validation Failed"),
     ],
 )  # fmt: skip
-async def test_a_body_that_makes_no_sense_is_refused(place: Place, content: bytes, status: int, told: str) -> None:
+async def test_a_body_that_makes_no_sense_is_refused(
+    place: GitHubPlace, content: bytes, status: int, told: str
+) -> None:
     answer = await place.http.post(ISSUES, content=content, headers={"authorization": "Bearer t-ada"})
     assert (answer.status_code, answer.json()["message"]) == (status, told)
     assert place.repo.issues == {}
 
 
 @pytest.mark.parametrize(("name", "most"), [("title", 256), ("body", 65_536)])
-async def test_a_text_may_be_so_long_and_no_longer(place: Place, name: str, most: int) -> None:
+async def test_a_text_may_be_so_long_and_no_longer(place: GitHubPlace, name: str, most: int) -> None:
     fields = {"title": "Beans", name: "x" * most}
     assert (await place.ask("POST", ISSUES, fields)).status_code == 201
     refused = await place.ask("POST", ISSUES, {**fields, name: "x" * (most + 1)})
@@ -93,9 +59,9 @@ async def test_a_text_may_be_so_long_and_no_longer(place: Place, name: str, most
     assert refused.json()["errors"][0]["message"] == f"{name} is too long (maximum is {most} characters)"
 
 
-async def test_issues_can_be_sorted_by_their_last_change(place: Place) -> None:
+async def test_issues_can_be_sorted_by_their_last_change(place: GitHubPlace) -> None:
     for _ in range(3):
-        await place.opened()
+        await opened(place)
         place.clock.jump(60)
     await place.ask("POST", f"{ISSUES}/1/comments", {"body": "Sown."})
     by_update = (await place.ask("GET", f"{ISSUES}?sort=updated")).json()
@@ -103,48 +69,50 @@ async def test_issues_can_be_sorted_by_their_last_change(place: Place) -> None:
     assert by_update[0]["comments"] == 1
 
 
-async def test_every_answer_tells_the_budget_and_none_is_given_beyond_it(place: Place) -> None:
-    answers = [await place.ask("GET", "/users/ada", token="") for _ in range(4)]
-    assert [answer.headers["x-ratelimit-remaining"] for answer in answers] == ["2", "1", "0", "0"]
-    assert [answer.status_code for answer in answers] == [200, 200, 200, 403]
-    assert answers[3].json()["message"] == "API rate limit exceeded for your address."
-    reset = int(answers[3].headers["x-ratelimit-reset"])
+async def test_every_answer_tells_the_budget_and_none_is_given_beyond_it(place: GitHubPlace) -> None:
+    answers = [await place.ask("GET", "/users/ada", by="") for _ in range(61)]
+    assert [answer.headers["x-ratelimit-remaining"] for answer in answers] == [*map(str, range(59, -1, -1)), "0"]
+    assert [answer.status_code for answer in answers] == [200] * 60 + [403]
+    assert answers[60].json()["message"] == "API rate limit exceeded for your address."
+    reset = int(answers[60].headers["x-ratelimit-reset"])
     assert reset == place.clock.now().timestamp() + 3600
-    assert (await place.ask("GET", "/user")).headers["x-ratelimit-remaining"] == "199"
+    assert (await place.ask("GET", "/user")).headers["x-ratelimit-remaining"] == "4999"
     place.clock.jump(3601)
-    assert (await place.ask("GET", "/users/ada", token="")).status_code == 200
+    assert (await place.ask("GET", "/users/ada", by="")).status_code == 200
 
 
-async def test_who_may_not_push_changes_only_what_is_their_own(place: Place) -> None:
-    await place.opened(labels=["plan"])
-    foreign = await place.ask("PATCH", f"{ISSUES}/1", {"title": "Mine"}, token="t-bea")
+async def test_who_may_not_push_changes_only_what_is_their_own(place: GitHubPlace) -> None:
+    await opened(place, labels=["plan"])
+    foreign = await place.ask("PATCH", f"{ISSUES}/1", {"title": "Mine"}, by="cy")
     assert foreign.status_code == 403
-    own = await place.ask("POST", ISSUES, {"title": "Slugs"}, token="t-bea")
-    changed = await place.ask("PATCH", f"{ISSUES}/2", {"state": "closed", "labels": ["plan"]}, token="t-bea")
+    own = await place.ask("POST", ISSUES, {"title": "Slugs"}, by="cy")
+    changed = await place.ask("PATCH", f"{ISSUES}/2", {"state": "closed", "labels": ["plan"]}, by="cy")
     assert (own.status_code, changed.status_code) == (201, 200)
     assert (changed.json()["state"], changed.json()["labels"]) == ("closed", [])
-    assert changed.json()["closed_by"]["login"] == "bea"
-    assert (await place.ask("POST", f"{ISSUES}/2/assignees", {"assignees": ["bea"]}, token="t-bea")).status_code == 403
+    assert changed.json()["closed_by"]["login"] == "cy"
+    assert (await place.ask("POST", f"{ISSUES}/2/assignees", {"assignees": ["bea"]}, by="cy")).status_code == 403
 
 
-async def test_whoever_listens_hears_what_happened(place: Place) -> None:
-    await place.opened()
-    comment = (await place.ask("POST", f"{ISSUES}/1/comments", {"body": "Sown."}, token="t-bea")).json()
+async def test_whoever_listens_hears_what_happened(place: GitHubPlace) -> None:
+    events = list[GitHubEvent]()
+    place.network.subscribe(events.append)
+    await opened(place)
+    comment = (await place.ask("POST", f"{ISSUES}/1/comments", {"body": "Sown."}, by="bea")).json()
     await place.ask("PATCH", f"{ISSUES}/1", {"state": "closed"})
     await place.ask("DELETE", f"{ISSUES}/comments/{comment['id']}")
-    assert place.events == [
-        GitHubEvent("issue_opened", "Ada/garden", 1, "Ada"),
-        GitHubEvent("comment_written", "Ada/garden", 1, "bea"),
-        GitHubEvent("issue_changed", "Ada/garden", 1, "Ada"),
-        GitHubEvent("comment_deleted", "Ada/garden", 1, "Ada"),
+    assert events == [
+        GitHubEvent("issue_opened", "ada/garden", 1, "ada"),
+        GitHubEvent("comment_written", "ada/garden", 1, "bea"),
+        GitHubEvent("issue_changed", "ada/garden", 1, "ada"),
+        GitHubEvent("comment_deleted", "ada/garden", 1, "ada"),
     ]
 
 
-async def test_pages_show_what_was_written_as_text(place: Place) -> None:
+async def test_pages_show_what_was_written_as_text(place: GitHubPlace) -> None:
     evil = "<script>alert(1)</script>"
-    issue = await place.opened(title=f"Beans {evil}", body=evil)
+    issue = await opened(place, title=f"Beans {evil}", body=evil)
     await place.ask("POST", f"{ISSUES}/1/comments", {"body": f'"{evil}'})
-    assert issue["html_url"] == f"{place.url}/Ada/garden/issues/1"
+    assert issue["html_url"] == f"{place.url}/ada/garden/issues/1"
     for url in (issue["html_url"], f"{place.url}/ada/garden", f"{place.url}/ada/garden/issues"):
         page = await place.http.get(url)
         assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
@@ -153,12 +121,12 @@ async def test_pages_show_what_was_written_as_text(place: Place) -> None:
         assert "default-src 'none'" in page.headers["content-security-policy"]
 
 
-async def test_a_page_shows_markdown_and_no_hidden_comment(place: Place) -> None:
+async def test_a_page_shows_markdown_and_no_hidden_comment(place: GitHubPlace) -> None:
     text = (
         "### Task 1: Water\n**Status:** pending\n\n- [x] beans\n\n"
         "<!-- soul:intent=7 -->\n\n`<!-- seen -->` [a](javascript:b)"
     )
-    issue = await place.opened(title="[PLAN] Beans", body=text)
+    issue = await opened(place, title="[PLAN] Beans", body=text)
     page = (await place.http.get(issue["html_url"])).text
     for shown in ("<h3>Task 1: Water</h3>", "<strong>Status:</strong> pending", "☑ beans", "&lt;!-- seen --&gt;"):
         assert shown in page
@@ -166,7 +134,7 @@ async def test_a_page_shows_markdown_and_no_hidden_comment(place: Place) -> None
     assert 'href="javascript' not in page
 
 
-async def test_a_page_that_is_not_there_is_a_404(place: Place) -> None:
+async def test_a_page_that_is_not_there_is_a_404(place: GitHubPlace) -> None:
     place.network.create_repo(place.repo.owner, "secret", private=True)
     for path in ("/ada/nowhere", "/ada/secret", "/ada/garden/issues/9", "/ada/garden/wiki/1", "/a/b/c"):
         assert (await place.http.get(path)).status_code == 404, path

@@ -49,6 +49,7 @@ Scope = Literal["com.atproto.access", "com.atproto.appPass", "com.atproto.appPas
 _ACCESS: tuple[Scope, ...] = ("com.atproto.access", "com.atproto.appPassPrivileged", "com.atproto.appPass")
 _KINDS = dict.fromkeys(_ACCESS, "at+jwt") | {"com.atproto.refresh": "refresh+jwt"}
 _GRACE = timedelta(hours=2)
+_ACCESS_LIFETIME, _REFRESH_LIFETIME = timedelta(hours=2), timedelta(days=90)
 
 
 class Tokens(NamedTuple):
@@ -76,22 +77,12 @@ class _AppPassword(NamedTuple):
 
 
 class TownSessions:
-    """Opens, refreshes and closes sessions; lifetimes are in seconds."""
+    """Opens, refreshes and closes sessions."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        *,
-        service_did: str,
-        secret: bytes | None = None,
-        access_lifetime_s: float = 7200,
-        refresh_lifetime_s: float = 90 * 86400,
-    ) -> None:
+    def __init__(self, clock: Clock, *, service_did: str, secret: bytes | None = None) -> None:
         self._clock = clock
         self._service_did = service_did
         self._secret = secret or secrets.token_bytes(32)
-        self.access_lifetime = timedelta(seconds=access_lifetime_s)
-        self.refresh_lifetime = timedelta(seconds=refresh_lifetime_s)
         self._refresh: dict[str, _Refresh] = {}
         self._app_passwords: dict[str, dict[str, _AppPassword]] = {}
 
@@ -157,10 +148,10 @@ class TownSessions:
     def _open(self, did: str, app_password: str | None, key: str = "") -> Tokens:
         key = key or secrets.token_urlsafe(32)
         now = self._clock.now()
-        self._refresh.setdefault(key, _Refresh(did, app_password, now + self.refresh_lifetime))
-        access = self._sign({"scope": self._scope(did, app_password), "sub": did}, now, self.access_lifetime)
+        self._refresh.setdefault(key, _Refresh(did, app_password, now + _REFRESH_LIFETIME))
+        access = self._sign({"scope": self._scope(did, app_password), "sub": did}, now, _ACCESS_LIFETIME)
         claims = {"scope": "com.atproto.refresh", "sub": did, "jti": key}
-        return Tokens(access, self._sign(claims, now, self.refresh_lifetime))
+        return Tokens(access, self._sign(claims, now, _REFRESH_LIFETIME))
 
     def _scope(self, did: str, app_password: str | None) -> Scope:
         if app_password is None:
@@ -236,27 +227,12 @@ class _Home:
 
 
 class Network:
-    """A whole small network. Lifetimes are in seconds; without a `jwt_secret` tokens are signed with a random one."""
+    """A whole small network. Without a `jwt_secret` tokens are signed with a random one."""
 
-    def __init__(
-        self,
-        *,
-        clock: Clock,
-        access_lifetime_s: float = 7200,
-        refresh_lifetime_s: float = 90 * 86400,
-        handle_domains: tuple[str, ...] = (".test",),
-        jwt_secret: bytes | None = None,
-    ) -> None:
+    def __init__(self, *, clock: Clock, jwt_secret: bytes | None = None) -> None:
         self.clock = clock
         self.index = Index()
-        self.handle_domains = handle_domains
-        self.sessions = TownSessions(
-            clock,
-            service_did=SERVICE_DID,
-            secret=jwt_secret,
-            access_lifetime_s=access_lifetime_s,
-            refresh_lifetime_s=refresh_lifetime_s,
-        )
+        self.sessions = TownSessions(clock, service_did=SERVICE_DID, secret=jwt_secret)
         self._homes: dict[str, _Home] = {}
         self._dids: dict[str, str] = {}
         self._listeners: list[Listener] = []

@@ -11,6 +11,7 @@ from town.atproto.schemas import MAX_BLOB_BYTES, MAX_WRITES, Boolean, Fields, In
 from town.atproto.views import Method, MethodCall, require_account
 
 _MIN_NAME, _MAX_NAME = 3, 18
+_HANDLE_DOMAIN = ".test"
 
 
 def did_document(account: AtprotoAccount, base_url: str) -> Json:
@@ -24,10 +25,10 @@ def did_document(account: AtprotoAccount, base_url: str) -> Json:
     }
 
 
-def _describe_server(call: MethodCall) -> Json:
+def _describe_server(_: MethodCall) -> Json:
     return {
         "did": SERVICE_DID,
-        "availableUserDomains": list(call.network.handle_domains),
+        "availableUserDomains": [_HANDLE_DOMAIN],
         "inviteCodeRequired": False,
         "blobUploadLimit": MAX_BLOB_BYTES,
         "links": {},
@@ -37,12 +38,11 @@ def _describe_server(call: MethodCall) -> Json:
 
 def _create_account(call: MethodCall) -> Json:
     handle, email = call.body["handle"].lower(), call.body.get("email", "")
-    domain = next((d for d in call.network.handle_domains if handle.endswith(d)), None)
     if not email:
         raise invalid("Email is required")
-    if domain is None:
+    if not handle.endswith(_HANDLE_DOMAIN):
         raise XrpcError(400, "UnsupportedDomain", "Not a supported handle domain")
-    name = handle.removesuffix(domain)
+    name = handle.removesuffix(_HANDLE_DOMAIN)
     if "." in name:
         raise XrpcError(400, "InvalidHandle", "Invalid characters in handle")
     if not _MIN_NAME <= len(name) <= _MAX_NAME:

@@ -16,14 +16,13 @@ from common.facts import ExperienceFact, ReflectionFacts, RoomFacts, SaidLine
 from common.text.host_intent import requests
 from town.mind.questions import bare_request, refused, row_for
 from town.mind.replies import MindTurn, answer_freely
-from town.mind.words import ANY, COMMON, BankWords, lower_first, stems
+from town.mind.words import ANY, COMMON, SENTENCE_END, BankWords, lower_first, stems
 from town.model.types import Completion, Json, ToolUse
 from town.residents import RESIDENTS
 
 _TOOL = "self_update"
 _SECTION, _PART = "Recent Learnings", "learnings"
 _MOST_CHARS = 160
-_SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _NAMED = re.compile(r"@\S+|https?://\S+")
 
 
@@ -87,7 +86,7 @@ def _learned(words: BankWords, cited: Sequence[ExperienceFact]) -> str:
 def _short(text: str) -> str:
     """Return the longest sentence of a text that fits, without names and addresses."""
     plain = " ".join(_NAMED.sub("", text).split())
-    sentences = [one for one in _SENTENCE.split(plain) if len(one) <= _MOST_CHARS] or [plain[:_MOST_CHARS]]
+    sentences = [one for one in SENTENCE_END.split(plain) if len(one) <= _MOST_CHARS] or [plain[:_MOST_CHARS]]
     return max(sentences, key=len).rstrip(" .?!")
 
 

@@ -34,7 +34,7 @@ from town.mind.choosing import TOOLS, ToolChoice, choose
 from town.mind.questions import answer_question, buildable, refused, right_in, shared_work, told, write_code
 from town.mind.replies import MindTurn, answer_freely, reply
 from town.mind.room import reflect, take_part
-from town.mind.words import ANY, MAX_GRAPHEMES, BankWords, Idea, fit, is_sentence, load_bank, lower_first
+from town.mind.words import ANY, MAX_GRAPHEMES, SENTENCE_END, BankWords, Idea, fit, is_sentence, load_bank, lower_first
 from town.model.types import ChatRequest, Completion, Json, ToolUse
 
 _OWN_LINE = 0.35
@@ -59,7 +59,7 @@ def express(turn: MindTurn, about: ExpressionFacts) -> Completion:
     if first is not None or not completion.calls:
         return completion
     (call,) = completion.calls
-    return Completion(calls=(replace(call, input={**call.input, "text": _SENTENCE.split(call.input["text"])}),))
+    return Completion(calls=(replace(call, input={**call.input, "text": SENTENCE_END.split(call.input["text"])}),))
 
 
 def _express(turn: MindTurn, about: ExpressionFacts) -> Completion:
@@ -241,8 +241,6 @@ def answer_message(turn: MindTurn, about: MessageFacts) -> Completion:
         return turn.call("data_request", {"reason": "they ask about their own data"})
     said = tuple(line.text for line in about.said)
     words = turn.words(text=about.text, earlier=(*said, about.text, *turn.tried))
-    if turn.may("data_request") and right_in(about.text) != "none":
-        return turn.call("data_request", {"reason": "they ask about their own data"})
     if turn.may("message_silence") and (about.is_bot or turn.last):
         return turn.call("message_silence", {"reason": words.line("reasons", "silent")})
     if not turn.may("message_answer"):
@@ -391,7 +389,6 @@ def _quoted(names: Sequence[str]) -> str:
     return " and ".join(f'"{name}"' for name in names[:2])
 
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _LIKES = re.compile(r"\b(?:i|we) (?:really )?(?:like|love|prefer|want|hate)\b", re.IGNORECASE)
 _ABOUT = re.compile(r"\b(?:i am|i'm|my|we are|we're|i live|i work)\b", re.IGNORECASE)
 _MOST = 3
@@ -425,7 +422,7 @@ def _kept(about: MemoryFacts, lists: Collection[str]) -> Json:
 
 def _sentences(texts: list[str]) -> Iterator[str]:
     for text in texts:
-        yield from (part for part in _SENTENCE.split(text) if part and not part.endswith("?"))
+        yield from (part for part in SENTENCE_END.split(text) if part and not part.endswith("?"))
 
 
 def _entry(sentence: str) -> str:

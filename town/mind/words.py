@@ -388,7 +388,7 @@ ADDRESS = re.compile(r"(?:https?://|github\.com/)\S+|@[\w.-]+", re.IGNORECASE)
 """A link or a handle."""
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SHORT = frozenset("a am an are as at be by do go he i if in is it me my no of on or so to up us we you".split())  # noqa: SIM905 - prose
-_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _BLANK = re.compile(r"\{(\w+)\}")
 _HANDLE = re.compile(r"(?<![\w@])@((?:[a-z0-9-]+\.)+[a-z][a-z0-9-]*)", re.IGNORECASE)
 _JOINED = re.compile(r"\s(?:and|but|because|so|when|while|who|which)\s", re.IGNORECASE)
@@ -556,13 +556,13 @@ def lower_first(text: str) -> str:
 
 def without_questions(text: str) -> str:
     """Return the sentences that are not questions; the whole text if that leaves none."""
-    return " ".join(part for part in _SENTENCE.split(text) if not part.endswith("?")) or text
+    return " ".join(part for part in SENTENCE_END.split(text) if not part.endswith("?")) or text
 
 
 def fit(text: str) -> str:
     """Return at most 300 graphemes: as many whole sentences as fit."""
     while grapheme_len(text) > MAX_GRAPHEMES:
-        shorter = " ".join(_SENTENCE.split(text)[:-1])
+        shorter = " ".join(SENTENCE_END.split(text)[:-1])
         if not shorter:
             return fit_post_text(text, max_graphemes=MAX_GRAPHEMES)
         text = shorter

@@ -37,11 +37,6 @@ from tests.loopback import held_port
 from tests.patience import until
 
 
-async def _welcome(visit: Visit) -> None:
-    await visit.welcome()
-    await visit.until_gone()
-
-
 def _contents(messages: list[Said]) -> list[str]:
     return [said.content for said in messages]
 
@@ -51,7 +46,7 @@ def _record(client: SpaceClient) -> tuple[LogEntry, ...]:
 
 
 async def test_joins_with_its_name_version_and_capabilities_and_leaves_in_order() -> None:
-    room = ScriptedRoom(_welcome)
+    room = ScriptedRoom(stay)
     async with room.open():
         member = Member(at(f"{room.url}/?token=hush-hush"))
         async with running_client(member) as client:
@@ -81,7 +76,7 @@ async def test_joins_with_its_name_version_and_capabilities_and_leaves_in_order(
 
 async def test_the_token_stands_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    room = ScriptedRoom(_welcome)
+    room = ScriptedRoom(stay)
     async with room.open(), running_client(Member(at(f"{room.url}/?token=hush-hush"))) as client:
         await until(lambda: client.is_active)
     told = {record.name for record in caplog.records if "hush" in record.getMessage()}
@@ -118,7 +113,7 @@ async def test_the_record_comes_once_per_join_and_is_marked() -> None:
 
 
 async def test_tells_the_room_everything_in_the_form_of_the_wire() -> None:
-    room = ScriptedRoom(_welcome)
+    room = ScriptedRoom(stay)
     async with room.open():
         member = Member(at(room.url))
         async with running_client(member) as client:
@@ -157,7 +152,7 @@ async def test_tells_the_room_everything_in_the_form_of_the_wire() -> None:
 
 
 async def test_does_not_tell_so_much_at_once_that_the_room_would_cut_it_off() -> None:
-    room = ScriptedRoom(_welcome)
+    room = ScriptedRoom(stay)
     async with room.open():
         member = Member(at(room.url))
         async with running_client(member) as client:
@@ -181,7 +176,7 @@ async def test_outside_a_room_everything_answers_that_there_is_none() -> None:
 
 
 async def test_there_must_be_something_to_say() -> None:
-    room = ScriptedRoom(_welcome)
+    room = ScriptedRoom(stay)
     async with room.open(), running_client(Member(at(room.url))) as client:
         await until(lambda: client.is_active)
         assert await client.send_chat(" \n ") == Err("there is nothing to say", "invalid")

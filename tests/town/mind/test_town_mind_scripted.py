@@ -469,7 +469,6 @@ def test_several_reviewers_do_not_all_say_the_same() -> None:
 @pytest.mark.parametrize(
     ("text", "result"),
     [
-        ("What is 17 + 25?", "42"),
         ("what's 12 times 12", "144"),
         ("3 plus 4 minus 2 please", "5"),
         ("2+3*4", "14"),

@@ -17,7 +17,6 @@ import pytest
 from openai import AsyncOpenAI
 
 from common.clock import SystemClock, iso
-from common.errors import ConfigError
 from soul.commands.demo import HomeControls
 from tests.town.page.conftest import STORY, Square
 from town.atproto.network import Network
@@ -335,14 +334,6 @@ async def test_another_model_can_think_for_the_town_and_the_page_says_so(tmp_pat
     async with open_town(homes=tmp_path, controls=NOBODY, mind=mind) as town, httpx.AsyncClient() as http:
         assert town.model == "some/model"
         assert "some/model" in (await http.get(f"{town.page_url}/api/town")).json()["about"]
-
-
-async def test_a_taken_port_is_said_before_anything_else(tmp_path: Path) -> None:
-    async with open_town(homes=tmp_path, controls=NOBODY) as town:
-        port = httpx.URL(town.page_url).port or 0
-        with pytest.raises(ConfigError, match="in use"):
-            async with open_town(homes=tmp_path, controls=NOBODY, port=port):
-                raise AssertionError("opened twice")
 
 
 FOLLOW = "app.bsky.graph.follow"

@@ -89,10 +89,15 @@ def refuses(status: int, message: str = "no", *, code: str | None = None, **head
 
 def scripted_gateway(url: str, clock: Clock, **options: Any) -> LLMGateway:
     """Return a gateway to a scripted model at `url`, without a budget; `options` override the defaults."""
-    given: dict[str, Any] = {"console": SilentConsole(), "budget_guard": NoBudgetGuard(), "rng": Random(7)}
-    return LLMGateway(
-        transport=to_loopback, base_url=url, api_key="made-up", model="scripted", clock=clock, **given | options
-    )
+    given: dict[str, Any] = {
+        "transport": to_loopback,
+        "api_key": "made-up",
+        "model": "scripted",
+        "console": SilentConsole(),
+        "budget_guard": NoBudgetGuard(),
+        "rng": Random(7),
+    }
+    return LLMGateway(base_url=url, clock=clock, **given | options)
 
 
 class ScriptedModel:

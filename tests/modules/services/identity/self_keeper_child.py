@@ -8,7 +8,6 @@ Loads everything once, then forks a life for each line on stdin, `HOME CHANGES D
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import sys
@@ -23,6 +22,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
 from modules.services.identity.keeper import SelfKeeper
+from tests.crash.lives import live_on_request, say
 
 _STEPS = {"open", "os.rename", "os.remove", "os.mkdir"}
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -42,17 +42,20 @@ def die_at(step: int, home: Home) -> None:
     sys.addaudithook(watch)
 
 
-async def live(home: Home, changes: int) -> None:
+async def live(root: str, changes: str, step: str) -> None:
+    home = Home.at(Path(root))
+    if int(step):
+        die_at(int(step), home)
     clock = SystemClock()
     database = await Database.open(home.database, MIGRATIONS)
     journal = Journal(database, SilentConsole(), clock, Redactor())
     keeper = SelfKeeper(home=home, clock=clock, journal=journal, redactor=Redactor())
     await keeper.wake()
-    for _ in range(changes):
+    for _ in range(int(changes)):
         number = number_in(home.self_md.read_text()) + 1
         change = await keeper.change(thought(number), reason=f"thought {number}", by="soul")
         assert change.status == "changed"
-        _say(f"did {number}")
+        say(f"did {number}")
     await database.close()
 
 
@@ -69,23 +72,8 @@ def number_in(text: str) -> int:
     return number
 
 
-def _say(words: str) -> None:
-    sys.stdout.write(f"{words}\n")
-    sys.stdout.flush()
-
-
 def main() -> None:
-    for line in sys.stdin:
-        root, changes, step = line.rsplit(maxsplit=2)
-        pid = os.fork()
-        if pid == 0:
-            home = Home.at(Path(root))
-            _say(f"born {os.getpid()}")
-            if int(step):
-                die_at(int(step), home)
-            asyncio.run(live(home, int(changes)))
-            os._exit(0)
-        _say(f"ended {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}")
+    live_on_request(lambda words: live(*words))
 
 
 if __name__ == "__main__":

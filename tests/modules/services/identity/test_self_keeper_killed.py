@@ -3,56 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import random
 import signal
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from modules.runtime.home import Home
-from tests.children import child_of
+from tests.crash.crash_rig import Nursery, kill, nursing
 from tests.modules.services.identity.self_keeper_child import number_in, thought
 
 KILLS = int(os.environ.get("CRASH_KILLS", "100"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
 KILLED = f"ended -{signal.SIGKILL}"
-ANSWER_S = 120.0
-
-
-@dataclass
-class Nursery:
-    """The process that forks lives, `self_keeper_child`."""
-
-    process: asyncio.subprocess.Process
-
-    async def birth(self, home: Home, changes: int, *, die_at: int = 0) -> int:
-        """Start a life, and return its process id."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{home.root} {changes} {die_at}\n".encode())
-        return int((await self.receive()).split()[1])
-
-    async def receive(self) -> str:
-        """Return the next line of the process."""
-        assert self.process.stdout is not None
-        return (await asyncio.wait_for(self.process.stdout.readline(), ANSWER_S)).decode().strip()
-
-    async def end(self) -> tuple[int, str]:
-        """Wait for the end of the life; return how many changes it reported as done, and its last line."""
-        done = 0
-        while (word := await self.receive()).startswith("did"):
-            done += 1
-        return done, word
 
 
 @pytest.fixture
 async def nursery() -> AsyncIterator[Nursery]:
-    async with child_of("tests.modules.services.identity.self_keeper_child") as process:
-        yield Nursery(process)
+    async with nursing("tests.modules.services.identity.self_keeper_child") as forking:
+        yield forking
+
+
+async def end_of_life(nursery: Nursery) -> tuple[int, str]:
+    """Wait for the end of the life; return how many changes it reported as done, and its last line."""
+    done = 0
+    while (word := await nursery.receive()).startswith("did"):
+        done += 1
+    return done, word
 
 
 @pytest.mark.slow
@@ -61,14 +41,14 @@ async def test_killed_before_any_step_of_a_change_the_next_life_finds_all_in_ord
 ) -> None:
     for step in range(1, 100):
         home = _home(tmp_path / str(step))
-        await nursery.birth(home, 1, die_at=step)
-        _, word = await nursery.end()
+        await nursery.birth(f"{home.root} 1 {step}")
+        _, word = await end_of_life(nursery)
         assert number_in(home.self_md.read_text()) in {0, 1}
         if word == "ended 0":
             break
         assert word == KILLED
-        await nursery.birth(home, 1)
-        assert await nursery.end() == (1, "ended 0")
+        await nursery.birth(f"{home.root} 1 0")
+        assert await end_of_life(nursery) == (1, "ended 0")
         _assert_complete(home)
     assert step > 15, "a change takes more steps than that"
     assert word == "ended 0"
@@ -83,16 +63,15 @@ async def test_killed_at_random_moments_nothing_is_torn_lost_or_kept_twice(
     home = _home(tmp_path)
     for _ in range(KILLS):
         before = number_in(home.self_md.read_text())
-        pid = await nursery.birth(home, 10_000)
+        pid = await nursery.birth(f"{home.root} 10000 0")
         await asyncio.sleep(rng.uniform(0, 0.15))
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        done, word = await nursery.end()
+        kill(pid)
+        done, word = await end_of_life(nursery)
         assert word == KILLED
         # NOTE(self): a life may die between a change and its report; no reported change may be missing.
         assert number_in(home.self_md.read_text()) - before - done in {0, 1}
-    await nursery.birth(home, 1)
-    assert await nursery.end() == (1, "ended 0")
+    await nursery.birth(f"{home.root} 1 0")
+    assert await end_of_life(nursery) == (1, "ended 0")
     with capfd.disabled():
         made = number_in(home.self_md.read_text())
         sys.stdout.write(

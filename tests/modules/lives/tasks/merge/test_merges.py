@@ -334,7 +334,7 @@ async def test_what_was_turned_down_goes_back_once_no_round_is_left_with_what_wa
                 await place.looks()
             else:
                 ok(await place.kit.create_comment(SITE, place.pull.number, said))
-                ok(await place.kit.pulls.update(SITE, place.pull.number, state="closed"))
+                ok(await place.kit.update_issue(SITE, place.pull.number, state="closed"))
                 await place.looks()
             assert place.pull.issue.state == "closed"
             for _ in range(2):

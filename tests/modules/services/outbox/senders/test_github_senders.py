@@ -321,7 +321,7 @@ async def test_a_merge_waits_for_nobody_who_moved_on(garden: Garden) -> None:
     number = await garden.opened()
     stale = act("merge", number=number, head_sha=garden.main)
     assert err(await garden.sender("merge").send(stale)).kind == "invalid"
-    ok(await garden.client("ada").pulls.update(REPO, number, state="closed"))
+    ok(await garden.client("ada").update_issue(REPO, number, state="closed"))
     closed = act("merge", number=number, head_sha=garden.branch)
     assert err(await garden.sender("merge").send(closed)).kind == "invalid"
     assert ok(await garden.sender("merge").find(closed)) is None
