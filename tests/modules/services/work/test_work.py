@@ -17,8 +17,6 @@ import pytest
 from common.clock import FakeClock
 from common.errors import BudgetExceeded, Transient
 from common.person import Person, Trace
-from common.redact import Redactor
-from modules.runtime.console import SilentConsole
 from modules.runtime.control import Standing
 from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
@@ -29,7 +27,6 @@ from modules.services.work.limits import PersonTurns, limits_of
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WORK_OF_PEOPLE, WorkTable
 from modules.services.work.types import PAUSE_S, STOPPED, Disposition, Handler, NewWork, Perceiver, WorkItem
-from tests.fresh_database import open_database
 from tests.modules.lives.bluesky.bluesky_values import START, actor
 from tests.modules.services.outbox.running_outbox import RunningOutbox, open_running_outbox, post
 
@@ -314,18 +311,6 @@ async def test_the_work_of_a_forgotten_person_goes_and_others_name_somebody(runn
 
 
 ADA_ACTOR = actor("ada")
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = await open_database(tmp_path / "soul.db")
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-def journal(database: Database) -> Journal:
-    return Journal(database, SilentConsole(), FakeClock(START), Redactor(()))
 
 
 async def test_one_account_has_so_many_turns_in_an_hour_and_sixty_in_a_day(journal: Journal) -> None:
