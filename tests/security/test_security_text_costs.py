@@ -18,7 +18,7 @@ from adapters.space.room_addressing import parse_addressed
 from common.redact import Redactor
 from common.text.closings import content_words, is_emoji_only, is_low_value_closing
 from common.text.echo import tokenize_with_stemming
-from common.text.github_text import comment_body, without_mentions
+from common.text.github_text import comment_body, own_words, without_closing_words, without_mentions
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
 from common.text.hidden import shape, skeleton
 from common.text.host_intent import classify_host_intent_structural
@@ -67,7 +67,7 @@ FRAGMENTS = (
     *("- **a** [b] (c)\n", "a\n", "https://a.b/ github.com/a/b ", "<a href=", "[a](b) ", "\\", "&#64;", "&amp;"),
     *("]]>", "{{ ", "\t", "\r\n", "_a_ ", "<|a|>", "<<sys>>", "[inst]", "<post-", "<a-0123ab", "||||"),
     *("hunter2", "h u n t e r 2 ", "or a? ", "tag me ", "once ", "where ", "can you share ", "I'll just "),
-    *("if you open a a a ", "create a a a ", 'On "a', "https://."),
+    *("if you open a a a ", "create a a a ", 'On "a', "https://.", "> ", "*_"),
 )
 
 
@@ -77,6 +77,10 @@ def deferring(text: str) -> object:
 
 def calls(text: str) -> object:
     return find_calls(text, ())
+
+
+def own(text: str) -> object:
+    return list(own_words(text))
 
 
 def addressed(text: str) -> object:
@@ -92,7 +96,7 @@ READERS: tuple[Callable[[str], object], ...] = (
     *(parse_arguments, without_reasoning, without_template, calls, split_sections, is_meaningful),
     *(extract_from_self, check_empty_promise, deferring, check_repo_amnesia),
     *(check_meta_discussion, check_scope_inflation, check_action_language, quoted),
-    *(requested_type,),
+    *(requested_type, own, without_closing_words),
 )
 
 
