@@ -217,11 +217,10 @@ def test_all_four_fields_are_read_and_what_is_not_set_stays_unset() -> None:
     assert preference_of([], [], US) == Preference()
 
 
-@pytest.mark.parametrize("entity", ["Rowan.test"])
-def test_what_names_us_goes_before_what_is_about_posts_and_that_before_everything(entity: str) -> None:
+def test_what_names_us_goes_before_what_is_about_posts_and_that_before_everything() -> None:
     about_all = record(inference=True, scope=GLOBAL)
     about_posts = record("3k1", inference=False, embedding=False, scope=POSTS)
-    about_us = record("3k2", inference=True, scope=naming(entity))
+    about_us = record("3k2", inference=True, scope=naming("Rowan.test"))
     assert preference_of([about_all, about_posts], [], US).inference == "deny"
     assert preference_of([about_all, about_posts, about_us], [], US) == Preference(inference="allow", embedding="deny")
 
