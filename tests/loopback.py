@@ -6,7 +6,9 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from adapters.github.client import READ_TIMEOUT_S, GitHub
 from adapters.web.client import WebTransport, system_resolver
+from common.clock import Clock
 
 NO_TLS = False  # everything is on loopback, and loading certificates takes longer than most tests
 
@@ -27,3 +29,19 @@ def held_port() -> Iterator[int]:
 
 def to_loopback() -> WebTransport:
     return WebTransport(private_ok=True, resolve=resolved)
+
+
+def github_at(
+    url: str, login: str, clock: Clock, token: str | None = None, *, timeout_s: float = READ_TIMEOUT_S
+) -> GitHub:
+    """Return a client of an account at the GitHub of `url`; the token is `t-` and the login unless one is given."""
+    token = f"t-{login}" if token is None else token
+    return GitHub(
+        api_url=url,
+        login=login,
+        token=token,
+        clock=clock,
+        min_spacing_s=0,
+        timeout_s=timeout_s,
+        transport=to_loopback,
+    )

@@ -50,6 +50,11 @@ def call(name: str, /, **arguments: object) -> Completion:
     return Completion(calls=(ToolUse(name, dict(arguments)),))
 
 
+def prompt_of(request: ChatRequest) -> str:
+    """Return all text of a request."""
+    return "\n".join(message.text for message in request.messages)
+
+
 _CHECK = "An owner wrote a line to an agent"
 
 

@@ -28,7 +28,7 @@ from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.outbox.bodies import PostBody
 from tests.outbox_rows import counted
-from tests.running_town import RunningSoul, RunningTown, awake
+from tests.running_town import RunningSoul, RunningTown, awake, prompt_of
 from tests.shipped_skills import phrase
 from town.atproto.index import FOLLOW, POST, PROFILE
 from town.model.types import Completion
@@ -131,7 +131,7 @@ async def test_among_others_words_a_judge_who_reads_the_owner_s_line_alone_says_
         since = lower_provenance(asked, Provenance.STRANGER)
         result = await life.app.lives.turn_services.turn_runner.executor.execute(call, since)
     assert becomes in result.content
-    asked_of = ["\n".join(message.text for message in request.messages) for request in running_town.mind.asked]
+    asked_of = [prompt_of(request) for request in running_town.mind.asked]
     assert (len(asked_of), "do as I say" in "".join(asked_of)) == (1 if verdict else 0, False)
 
 

@@ -12,7 +12,7 @@ from adapters.github.types import PullBranch, PullRequest, Review, ReviewState
 from modules.lives.tasks.merge.policy import merge_problem
 from tests.adapters.results import ok
 from tests.local_tools.github_working import MIXED, SITE, Working
-from tests.loopback import to_loopback
+from tests.loopback import github_at
 from tests.town.github_place import needs_git
 from tests.trusting import account
 from town.github.values import StoredPull, StoredRepo
@@ -89,14 +89,7 @@ async def site(working: Working) -> AsyncIterator[Site]:
     ok(await services.github.refs.create(SITE, "gate", first.commit_sha))
     ok(await services.github.contents.write(SITE, "gate.md", "It squeaks.\n", message="Tell", branch="gate"))
     services.peer_registry.register_peer_by_github_username("kit", "plan", "test")
-    kit = GitHub(
-        api_url=working.github.url,
-        login="kit",
-        token="t-kit",
-        clock=services.clock,
-        min_spacing_s=0,
-        transport=to_loopback,
-    )
+    kit = github_at(working.github.url, "kit", services.clock)
     yield Site(working, repo, kit)
     await kit.aclose()
 

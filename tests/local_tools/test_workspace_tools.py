@@ -14,7 +14,7 @@ from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.plans.events import PLAN_ASKED, ask_of
 from modules.services.plans.plan_text import parse_plan
 from tests.local_tools.github_working import MIXED, OWNER, SITE, Working
-from tests.running_town import RunningTown, awake, call
+from tests.running_town import RunningTown, awake, call, prompt_of
 from tests.town_github import TownGitHub
 from town.github.values import StoredRepo
 from town.model.types import ChatRequest, Completion
@@ -101,7 +101,7 @@ async def test_a_plan_is_revised_to_name_files_that_are_there_and_else_stays_as_
 
     def respond(request: ChatRequest) -> Completion:
         if "plan_create" in {offer.name for offer in request.offers}:
-            prompts.append("\n".join(message.text for message in request.messages))
+            prompts.append(prompt_of(request))
         return call("plan_create", title="A counter", goal="It counts.", tasks=revised)
 
     running_town.mind.answer = respond

@@ -14,7 +14,7 @@ from modules.services.outbox.types import ProposedAction
 from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, Task, claim_key
 from tests.adapters.results import ok
-from tests.loopback import to_loopback
+from tests.loopback import github_at
 from tests.running_town import RunningSoul, RunningTown, call
 from tests.scenarios.github_talk import CLOCK, Place, open_place
 from town.github.values import StoredPull
@@ -118,17 +118,7 @@ async def open_reviewed(town: RunningTown) -> AsyncIterator[Reviewed]:
     async with open_place(town, "owner") as place:
         place.repo.collaborators |= {"kit", "rowan"}
         accounts = [place.repo.owner, place.network.find("kit") or place.network.create_account("kit")]
-        clients = [
-            GitHub(
-                api_url=place.url,
-                login=one.login,
-                token=one.token,
-                clock=CLOCK,
-                min_spacing_s=0,
-                transport=to_loopback,
-            )
-            for one in accounts
-        ]
+        clients = [github_at(place.url, one.login, CLOCK, one.token) for one in accounts]
         reviewed = Reviewed(place, owner=clients[0], kit=clients[1])
         for path, text in {"Makefile": MAKEFILE, "check.py": CHECK, "beds.py": "BEDS = 3\n"}.items():
             await reviewed.put(path, text)

@@ -14,13 +14,11 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 from adapters.space.chatlog import ChatLog
-from adapters.space.hosting import LogLevel
 from adapters.space.server import SpaceServer
-from adapters.space.types import Said, SpaceEvent
+from adapters.space.types import Said
 from common.clock import parse_iso
 from common.files import write_atomic
 from common.result import Ok
@@ -30,6 +28,7 @@ from modules.runtime.journal.types import StoredEntry
 from modules.runtime.scheduler.types import Outcome
 from modules.services.commitments.naming import QueuedCommitment
 from soul.app import App, open_soul
+from tests.modules.lives.space.soul_in_room import Onlooker
 from tests.outbox_rows import counted
 from tests.running_town import KEY, PASSWORD, settings_of, write_home
 from tests.scenarios.room_day_clock import DayClock
@@ -57,27 +56,6 @@ _ELSEWHERE = re.compile(
     "|plan-awareness|tasks|reviews|merges"
 )
 """The loops that look at other places than the room; all other loops of a SOUL are run."""
-
-
-@dataclass
-class Onlooker:
-    """Collects what the host sees."""
-
-    seen: list[SpaceEvent] = field(default_factory=list)
-    logged: list[str] = field(default_factory=list)
-    said_last: datetime | None = None
-
-    def happened(self, event: SpaceEvent) -> None:
-        self.seen.append(event)
-        if isinstance(event, Said):
-            self.said_last = parse_iso(event.timestamp)
-
-    def log(self, level: LogLevel, message: str, detail: str = "") -> None:
-        self.logged.append(f"{level} {message} {detail}")
-
-    @property
-    def said(self) -> list[Said]:
-        return [event for event in self.seen if isinstance(event, Said)]
 
 
 @dataclass
@@ -280,8 +258,8 @@ class Rhythm:
 
     def silent_s(self) -> float:
         """Return the seconds since somebody last spoke."""
-        said = self.host.said_last
-        return (self.clock.now() - said).total_seconds() if said else 0.0
+        said = next((event for event in reversed(self.host.seen) if isinstance(event, Said)), None)
+        return (self.clock.now() - parse_iso(said.timestamp)).total_seconds() if said else 0.0
 
     async def _next_look(self, requested: float | None) -> float:
         own = requested or self.interval(self.app.lives.space.loop.name)

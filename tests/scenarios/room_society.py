@@ -17,9 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from adapters.space.chatlog import ChatLog
-from adapters.space.hosting import LogLevel
 from adapters.space.server import SpaceServer
-from adapters.space.types import Said, SpaceEvent
 from common.clock import Clock, SystemClock
 from common.constants import SECOND_MS
 from common.result import Ok
@@ -31,6 +29,7 @@ from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage
 from modules.services.commitments.naming import QueuedCommitment
 from soul.app import App, open_soul
+from tests.modules.lives.space.soul_in_room import Onlooker
 from tests.patience import HANG_S, until
 from tests.running_town import Answering, RunningTown, call, settings_of
 from town.github.faults import GitHubFaults
@@ -75,23 +74,6 @@ class Quick(SystemClock):
 
     def _gone(self) -> float:
         return (super().monotonic() - self._mono) * self.speed + self._leapt
-
-
-@dataclass
-class Onlooker:
-    """Collects what the host sees."""
-
-    seen: list[SpaceEvent] = field(default_factory=list)
-
-    def happened(self, event: SpaceEvent) -> None:
-        self.seen.append(event)
-
-    def log(self, level: LogLevel, message: str, detail: str = "") -> None:
-        """Ignore what the server logs."""
-
-    def chats(self) -> list[Said]:
-        """Return the messages of agents, oldest first."""
-        return [event for event in self.seen if isinstance(event, Said) and not event.by_host]
 
 
 @dataclass(frozen=True)

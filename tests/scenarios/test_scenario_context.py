@@ -8,7 +8,7 @@ from common.person import Person, Trace
 from modules.services.owner_files.local import with_state
 from modules.services.rights import records
 from tests.owner_lines import answered
-from tests.running_town import RunningTown, awake, call
+from tests.running_town import RunningTown, awake, call, prompt_of
 from town.model.types import Completion
 
 OWN = "We speak of the roof today."
@@ -39,7 +39,7 @@ async def test_it_tells_what_is_under_way_asked_and_done_and_is_emptied_when_the
         assert told.startswith(OWN)
         assert all(one in told for one in ("look at the gutter", "schedule_add", "bluesky_post"))
         assert "gutter sings" not in told
-        prompt = "\n".join(one.text for one in town.mind.asked[-1].messages)
+        prompt = prompt_of(town.mind.asked[-1])
         assert OWN in prompt
         assert "look at the gutter" in prompt
         assert prompt.count("post: “The gutter") == 1, "what was ordered stands there once"
@@ -60,7 +60,7 @@ async def test_it_tells_what_is_under_way_asked_and_done_and_is_emptied_when_the
         await answered(soul.app.owner, "What is open?")
         told = file.read_text()
         assert ("“Follow whoever wrote last, and tell me" in told, "What is open" in told) == (True, False)
-        assert "“Follow whoever wrote last" in "\n".join(one.text for one in town.mind.asked[-1].messages)
+        assert "“Follow whoever wrote last" in prompt_of(town.mind.asked[-1])
 
 
 def test_what_the_owner_wrote_stays_whatever_they_did_to_the_marks() -> None:

@@ -9,7 +9,7 @@ import pytest
 from common.clock import SystemClock
 from common.errors import Transient
 from tests.owner_lines import answered
-from tests.running_town import RunningTown, awake, call, replying
+from tests.running_town import RunningTown, awake, call, prompt_of, replying
 from tests.scenarios.phone import Phone, look
 from town.atproto.index import FOLLOW
 from town.gallery.service import gallery_app
@@ -20,10 +20,6 @@ from town.serving import serve
 CLAIM = "Done, I posted it."
 BELOW = "nothing was done about this line"
 SENT_BACK = "did not show this answer"
-
-
-def everything(request: ChatRequest) -> str:
-    return "\n".join(message.text for message in request.messages)
 
 
 def judging(request: ChatRequest) -> Completion:
@@ -42,7 +38,7 @@ async def test_an_answer_that_tells_of_a_post_that_was_not_made_goes_back_and_th
     def mind(request: ChatRequest) -> Completion:
         if any(message.role == "tool" for message in request.messages):
             return Completion(text="It leaves in a moment.")
-        if SENT_BACK in everything(request):
+        if SENT_BACK in prompt_of(request):
             return call("bluesky_post", text="The oven is hot.")
         return Completion(text=CLAIM)
 
@@ -54,7 +50,7 @@ async def test_an_answer_that_tells_of_a_post_that_was_not_made_goes_back_and_th
         running_town.mind.answer = replying("Hot.")
         assert await answered(soul.app.owner, "How is the oven?") == "Hot."
     assert running_town.texts("rowan") == ["The oven is hot."]
-    assert CLAIM not in everything(running_town.mind.asked[-1]), "what the owner did not read is no part of the talk"
+    assert CLAIM not in prompt_of(running_town.mind.asked[-1]), "what the owner did not read is no part of the talk"
 
 
 @pytest.mark.parametrize("by_message", [True, False])
@@ -73,10 +69,10 @@ async def test_below_an_answer_that_goes_on_claiming_it_the_program_says_that_no
             told = await answered(soul.app.owner, "Post: The oven is hot.")
         assert told.startswith(CLAIM)
         assert BELOW in told
-        assert [SENT_BACK in everything(one) for one in running_town.mind.asked] == [False, True], "it goes back once"
+        assert [SENT_BACK in prompt_of(one) for one in running_town.mind.asked] == [False, True], "it goes back once"
         running_town.mind.answer = replying("Nothing was posted.")
         await answered(soul.app.owner, "And now?")
-        assert BELOW in everything(running_town.mind.asked[-1]), "the talk keeps what the owner read"
+        assert BELOW in prompt_of(running_town.mind.asked[-1]), "the talk keeps what the owner read"
     assert running_town.texts("rebecca") == []
 
 
@@ -92,11 +88,11 @@ def is_honest(told: str) -> bool:
 
 
 def says_nothing_more(request: ChatRequest) -> Completion:
-    return Completion(text="" if SENT_BACK in everything(request) else CLAIM)
+    return Completion(text="" if SENT_BACK in prompt_of(request) else CLAIM)
 
 
 def fails_alike(request: ChatRequest) -> Completion:
-    return call("bluesky_pst", text="Hot.") if SENT_BACK in everything(request) else Completion(text=CLAIM)
+    return call("bluesky_pst", text="Hot.") if SENT_BACK in prompt_of(request) else Completion(text=CLAIM)
 
 
 def claims_beside_a_look(request: ChatRequest) -> Completion:
@@ -164,7 +160,7 @@ async def test_a_page_that_was_read_is_no_act_that_an_answer_can_tell_of(running
 
         running_town.mind.answer, running_town.mind.check = reads, claims_so
         told = await answered(soul.app.owner, f"Read {url}/exhibition and post a line about it.")
-        assert any("Light on surfaces" in everything(one) for one in running_town.mind.asked)
+        assert any("Light on surfaces" in prompt_of(one) for one in running_town.mind.asked)
     assert is_honest(told)
 
 
@@ -180,7 +176,7 @@ async def test_what_waits_for_approval_is_still_told_to_the_judge_of_the_second_
     def mind(request: ChatRequest) -> Completion:
         if not request.offers:
             return Completion(text="NO")
-        if SENT_BACK in everything(request):
+        if SENT_BACK in prompt_of(request):
             return Completion(text="The post is ready as draft 1.")
         calls = sum(message.role == "tool" for message in request.messages)
         steps = (

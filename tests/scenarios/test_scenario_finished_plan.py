@@ -18,7 +18,7 @@ from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from modules.services.work.types import NewWork
 from tests.adapters.results import ok
-from tests.running_town import RunningSoul, RunningTown, awake
+from tests.running_town import RunningSoul, RunningTown, awake, prompt_of
 from tests.scenarios.test_scenario_reflection import at_noon
 from tests.town.github_place import needs_git
 from tests.town_github import TownGitHub
@@ -143,7 +143,7 @@ async def test_a_finished_plan_is_told_once_with_a_picture_and_a_second_one_a_da
         (picture,) = record.value["embed"]["images"]
         assert "sheep.png" in picture["alt"]
         assert town.network.blob(town.account("rowan"), picture["image"]["ref"]["$link"])
-        shown = "\n".join(one.text for one in editor.asked[0].messages)
+        shown = prompt_of(editor.asked[0])
         assert "Count sheep" in shown
         assert "Count lambs" in shown
         assert "Count clouds" not in shown

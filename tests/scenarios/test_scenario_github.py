@@ -25,7 +25,7 @@ from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import TaskEvent
 from modules.services.workspaces.watched import WorkspaceRequest
 from tests.adapters.results import ok
-from tests.running_town import RunningSoul, RunningTown, awake, call, settings_of
+from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of, settings_of
 from tests.scenarios.github_talk import CLOCK, SAID, Place, acts, look, minding, open_place, put_files
 from tests.town_github import TownGitHub
 from town.github.faults import Fault
@@ -60,7 +60,7 @@ async def test_a_thread_that_the_owner_links_to_gets_one_comment(place: Place) -
         assert not [one for one in day.reasons if one.act == "silent"], "what was answered is not left alone"
     asked = next(one for one in place.town.mind.asked if "github_create_issue_comment" in {o.name for o in one.offers})
     assert {offer.name for offer in asked.offers} == {*TOOLS, *WORK_TOOLS}
-    told = "\n".join(message.text for message in asked.messages)
+    told = prompt_of(asked)
     assert "Narrow or wide?" in told
     assert "Your owner showed you this thread" in told
 
@@ -339,7 +339,7 @@ async def test_a_thread_that_was_answered_is_remembered_once_over_restarts(place
     }
     (offer,) = asked[0].offers
     assert {"rules", "preferences", "lessons", "decisions"} & set(offer.parameters["properties"]) == set()
-    told = "\n".join(message.text for message in asked[0].messages)
+    told = prompt_of(asked[0])
     assert OBEY in told
     assert f"YOU: {SAID}" in told
     assert "soul:intent" not in told

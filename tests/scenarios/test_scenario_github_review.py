@@ -16,7 +16,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import LineComment, Repo
 from modules.services.explanation.why import tell
 from tests.adapters.results import ok
-from tests.loopback import to_loopback
+from tests.loopback import github_at
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.github_talk import CLOCK, RULES, SAID, Place, acts, look, minding, open_place
 from tests.town.github_place import needs_git
@@ -85,17 +85,7 @@ async def asking(
         account = place.network.find(author) or place.network.create_account(author)
         owner = place.repo.owner
         place.repo.collaborators |= {author, "rowan"}
-        first, second = (
-            GitHub(
-                api_url=place.url,
-                login=one.login,
-                token=one.token,
-                clock=CLOCK,
-                min_spacing_s=0,
-                transport=to_loopback,
-            )
-            for one in (account, owner)
-        )
+        first, second = (github_at(place.url, one.login, CLOCK, one.token) for one in (account, owner))
         site = Repo(owner.login, "site")
         begun = ok(await second.contents.write(site, "README.md", "# It\n\nMind its rules.\n", message="Begin"))
         ok(await second.refs.create(site, "tell", begun.commit_sha))
@@ -244,14 +234,7 @@ async def reviewed(town: RunningTown) -> AsyncIterator[Reviewed]:
     async with open_place(town, "owner") as place:
         place.repo.collaborators.add("kit")
         owner, kit = (
-            GitHub(
-                api_url=place.url,
-                login=one.login,
-                token=one.token,
-                clock=CLOCK,
-                min_spacing_s=0,
-                transport=to_loopback,
-            )
+            github_at(place.url, one.login, CLOCK, one.token)
             for one in filter(None, map(place.network.find, ("owner", "kit")))
         )
         site = Repo("owner", "site")

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of
 from tests.scenarios.test_scenario_reflection import at_noon
 from town.model.types import ChatRequest, Completion
 
@@ -47,7 +47,7 @@ async def test_the_file_is_a_turn_every_six_waking_hours_and_silence_costs_one_c
         assert len(await looks(soul)) == 2
     first = turns(town)[0]
     assert len(turns(town)) == 2
-    assert "Is my profile as I like it?" in "\n".join(one.text for one in first.messages)
+    assert "Is my profile as I like it?" in prompt_of(first)
     names = {one.name for one in first.offers}
     assert {"schedule_add", "self_update", "memory_save"} <= names
     assert names.isdisjoint({"bluesky_reply", "bluesky_like", "bluesky_follow", "web_fetch"})

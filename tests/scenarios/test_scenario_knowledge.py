@@ -13,16 +13,12 @@ from common.session_keys import OWNER_SESSION
 from modules.services.memory.admission import Kind, NewMemory
 from modules.services.sessions.archives import done, read_archive
 from tests.owner_lines import answered
-from tests.running_town import RunningSoul, RunningTown, awake, call, replying
+from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of, replying
 from town.model.service import BadRequest
 from town.model.types import ChatRequest, Completion
 
 PRIVATE = "canary-heron-lake"
 CURATED: tuple[Kind, ...] = ("curated",)
-
-
-def told(request: ChatRequest) -> str:
-    return "\n".join(message.text for message in request.messages)
 
 
 def system(request: ChatRequest) -> str:
@@ -45,8 +41,8 @@ async def test_a_conversation_with_the_owner_goes_on_after_a_restart(running_tow
         await answered(life.app.owner, "I saw a heron at the weir.")
     async with awake(home) as life:
         await answered(life.app.owner, "What did I see?")
-    assert "I saw a heron at the weir." in told(running_town.mind.asked[-1])
-    assert "A heron, you said." in told(running_town.mind.asked[-1])
+    assert "I saw a heron at the weir." in prompt_of(running_town.mind.asked[-1])
+    assert "A heron, you said." in prompt_of(running_town.mind.asked[-1])
 
 
 async def test_new_ends_the_conversation_archives_it_and_remembers_what_matters(running_town: RunningTown) -> None:
@@ -75,10 +71,10 @@ async def test_new_ends_the_conversation_archives_it_and_remembers_what_matters(
         found = [memory.body for memory in await knowledge.stores.memories.listed()]
         assert any("bees" in body for body in found)
         await answered(life.app.owner, "Hello again.")
-        assert "They swarm in May." not in told(running_town.mind.asked[-1])
-        assert "the swarm of May is still open" in told(running_town.mind.asked[-1])
+        assert "They swarm in May." not in prompt_of(running_town.mind.asked[-1])
+        assert "the swarm of May is still open" in prompt_of(running_town.mind.asked[-1])
         await answered(life.app.owner, "How are the bees?")
-        assert "The owner keeps bees on the roof" in told(running_town.mind.asked[-1])
+        assert "The owner keeps bees on the roof" in prompt_of(running_town.mind.asked[-1])
 
 
 async def test_what_the_owner_told_is_in_no_prompt_that_others_could_read_the_answer_of(
@@ -96,16 +92,16 @@ async def test_what_the_owner_told_is_in_no_prompt_that_others_could_read_the_an
         await remember(life, NewMemory("fact", "lake depth", "The lake is nine metres deep", trust="self"))
         running_town.mind.answer = lambda _: Completion(text="yes")
         await answered(life.app.owner, "tea and the lake?")
-        own = told(running_town.mind.asked[-1])
+        own = prompt_of(running_town.mind.asked[-1])
         for where in ("user", "context", "preference", "curated", "owner"):
             assert f"{PRIVATE}-{where}" in own, where
         running_town.mind.answer = replying("Nine metres, they say. Do you swim there?")
         running_town.network.post_as(running_town.account("kit"), "@rowan.test do you like tea by the lake?")
         await life.look()
-        public = [told(request) for request in running_town.mind.asked if "@kit.test" in told(request)]
+        public = [prompt_of(request) for request in running_town.mind.asked if "@kit.test" in prompt_of(request)]
         assert public
         await life.app.lives.bluesky.expression.express()
-        public.append(told(running_town.mind.asked[-1]))
+        public.append(prompt_of(running_town.mind.asked[-1]))
     assert all(PRIVATE not in text for text in public)
     assert "nine metres deep" in public[0]
 
@@ -128,7 +124,7 @@ async def test_a_conversation_that_outgrows_the_context_is_condensed_and_goes_on
         parts = await life.app.services.database.run(lambda connection: done(connection, OWNER_SESSION, 99))
     assert parts
     assert all(part.part is not None for part in parts)
-    assert "They spoke at length about weirs." in told(running_town.mind.asked[-1])
+    assert "They spoke at length about weirs." in prompt_of(running_town.mind.asked[-1])
 
 
 async def test_a_model_too_small_for_its_prompt_is_told_in_one_line_with_the_largest_parts(
@@ -157,10 +153,10 @@ async def test_what_belongs_to_one_conversation_is_gone_when_it_ends(running_tow
     running_town.mind.answer = lambda _: Completion(text="Yes.")
     async with awake(home) as life:
         await answered(life.app.owner, "Shall we go on?")
-        assert "planning the harvest" in told(running_town.mind.asked[-1])
+        assert "planning the harvest" in prompt_of(running_town.mind.asked[-1])
         await life.app.owner.start_afresh()
         await answered(life.app.owner, "And now?")
-        assert "planning the harvest" not in told(running_town.mind.asked[-1])
+        assert "planning the harvest" not in prompt_of(running_town.mind.asked[-1])
 
 
 async def test_the_page_to_wake_up_with_waits_for_a_turn_that_a_model_answers(running_town: RunningTown) -> None:
@@ -174,8 +170,8 @@ async def test_the_page_to_wake_up_with_waits_for_a_turn_that_a_model_answers(ru
             await answered(life.app.owner, "Good morning.")
         running_town.mind.answer = lambda _: Completion(text="Awake.")
         await answered(life.app.owner, "Are you there?")
-        assert "## How We Work" in told(running_town.mind.asked[-1])
-        assert "Good morning." in told(running_town.mind.asked[-1]), "what was asked before is not lost"
+        assert "## How We Work" in prompt_of(running_town.mind.asked[-1])
+        assert "Good morning." in prompt_of(running_town.mind.asked[-1]), "what was asked before is not lost"
 
 
 async def test_a_post_that_is_met_again_after_a_failure_is_kept_once(running_town: RunningTown) -> None:

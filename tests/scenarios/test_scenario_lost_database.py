@@ -39,7 +39,7 @@ from tests.loopback import held_port
 from tests.outbox_rows import counted
 from tests.owner_lines import answered
 from tests.patience import until
-from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, awake, replying, settings_of
+from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, awake, prompt_of, replying, settings_of
 from tests.scenarios.phone import Phone, look
 
 ANSWERS = ("Tin, because it sings.", "Slate, because it remembers.", "Thatch, because it is quiet.")
@@ -155,7 +155,7 @@ async def test_it_knows_what_it_knew(running_town: RunningTown) -> None:
     async with awake(home) as life:
         assert "The weir was built in 1904" in await known(life)
         await answered(life.app.owner, "What did I see?")
-    asked = "\n".join(message.text for message in running_town.mind.asked[-1].messages)
+    asked = prompt_of(running_town.mind.asked[-1])
     assert "I saw a heron at the weir." in asked
 
 

@@ -12,7 +12,7 @@ from common.errors import SoulError
 from modules.services.explanation.drafts import in_words
 from modules.services.explanation.why import tell
 from modules.services.rights import store
-from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of
 from tests.scenarios.phone import Phone, look
 from town.atproto.index import PROFILE
 from town.atproto.service import Fault
@@ -40,10 +40,6 @@ def answering(*texts: str) -> Callable[[ChatRequest], Completion]:
     return respond
 
 
-def told(request: ChatRequest) -> str:
-    return "\n".join(message.text for message in request.messages)
-
-
 async def acts(soul: RunningSoul) -> list[str]:
     return [
         entry.entry.data["act"]
@@ -69,7 +65,7 @@ async def test_a_burst_of_somebody_whom_it_follows_gets_one_answer(running_town:
         assert [(one.type, one.responded) for one in known.interactions] == [("message", True)] * 2
     (asked,) = running_town.mind.asked
     assert {offer.name for offer in asked.offers} == {"message_answer", "message_silence", "data_request"}
-    assert "Which moss would you begin with?" in told(asked)
+    assert "Which moss would you begin with?" in prompt_of(asked)
 
 
 async def test_a_draft_of_an_answer_shows_what_was_written_and_takes_other_words(running_town: RunningTown) -> None:
@@ -206,7 +202,7 @@ async def test_what_was_said_in_private_enters_no_other_turn(running_town: Runni
         await look(soul)
         ada.says(f"Between us: I have seen {CANARY}. What do you make of it?")
         await look(soul)
-        assert CANARY in told(running_town.mind.asked[0])
+        assert CANARY in prompt_of(running_town.mind.asked[0])
         running_town.mind.asked.clear()
         running_town.network.post_as(ada.did, "@rebecca.test what do you make of herons in Lindau?")
         await soul.look()
@@ -218,12 +214,12 @@ async def test_what_was_said_in_private_enters_no_other_turn(running_town: Runni
         for tool in ("bluesky_reply", "message_answer", "memory_save", "bluesky_post"):
             assert any(tool in names for names in offered)
         for asked in running_town.mind.asked:
-            assert CANARY not in told(asked)
-            assert "Herons stand still" not in told(asked)
+            assert CANARY not in prompt_of(asked)
+            assert "Herons stand still" not in prompt_of(asked)
         ada.says("And what else do herons do?")
         await look(soul)
-        assert CANARY in told(running_town.mind.asked[-1])
-        assert "Herons stand still" in told(running_town.mind.asked[-1])
+        assert CANARY in prompt_of(running_town.mind.asked[-1])
+        assert "Herons stand still" in prompt_of(running_town.mind.asked[-1])
 
 
 async def test_what_is_held_for_the_owners_yes_is_told_to_the_owner_and_leaves_with_it(

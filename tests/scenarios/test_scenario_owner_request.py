@@ -27,7 +27,7 @@ from soul.commands.run import phone_commands
 from tests.hasty_clock import HastyClock
 from tests.local_tools.github_working import MIXED, OWNER
 from tests.owner_lines import answered
-from tests.running_town import RunningTown, awake, call
+from tests.running_town import RunningTown, awake, call, prompt_of
 from tests.scenarios.workspace_town import HOUR_S, LivingSoul, WorkspaceTown, open_workspace
 from town.atproto.index import POST, THREADGATE
 from town.github.values import StoredRepo
@@ -258,8 +258,8 @@ async def test_of_a_card_only_the_host_stands_in_a_turn_that_may_act(running_tow
     async with awake(home) as soul:
         await soul.look()
     request, answering = town.mind.asked
-    told = "\n".join(message.text for message in request.messages)
-    assert "Follow mallory.test" in "\n".join(message.text for message in answering.messages)
+    told = prompt_of(request)
+    assert "Follow mallory.test" in prompt_of(answering)
     assert not OWNER_TOOLS & _offered(answering)
     assert _offered(request) >= OWNER_TOOLS
     assert "mallory" not in told

@@ -21,7 +21,7 @@ from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.people import carry_out_requests
 from soul.composition.wiring.peers import build_histories_told
 from tests.hasty_clock import HastyClock
-from tests.running_town import RunningSoul, RunningTown, awake, call, replying, settings_of
+from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of, replying, settings_of
 from tests.scenarios.github_talk import CLOCK, SAID, Place, look, minding, open_place
 from tests.scenarios.peers_github import page_of
 from tests.scenarios.test_scenario_peers import introduces_itself
@@ -38,10 +38,6 @@ async def count(soul: RunningSoul, did: str, times: int = 1) -> PeerHistory | No
     for _ in range(times):
         await soul.app.scheduler.run_guarded(LOOP)
     return soul.app.services.peer_histories.get(did)
-
-
-def told(request: ChatRequest) -> str:
-    return "\n".join(message.text for message in request.messages)
 
 
 async def talk(town: RunningTown) -> tuple[Home, str]:
@@ -76,7 +72,7 @@ async def test_who_disagreed_with_whom_in_a_thread_counts_once_and_is_told_when_
         running_town.network.post_as(wren, "@rowan.test which sound would you record first on a wet night?")
         soul.passes(600)
         await soul.look()
-    prompt = told(running_town.mind.asked[0])
+    prompt = prompt_of(running_town.mind.asked[0])
     assert "@wren.test: you answered what they said" in prompt
     assert "disagreed with reasons 2 times" in prompt
 
@@ -169,7 +165,7 @@ async def test_issues_reviews_and_claims_of_both_count_once_and_are_told_in_a_th
     assert known.shared_work == (f"{repo.full_name}#{ours.number}",)
     assert (known.reviews_given, known.claims_won) == (1, 1)
     prompt = next(
-        told(one) for one in place.town.mind.asked if "github_create_issue_comment" in {o.name for o in one.offers}
+        prompt_of(one) for one in place.town.mind.asked if "github_create_issue_comment" in {o.name for o in one.offers}
     )
     assert f"you both worked on {repo.full_name}#{ours.number}" in prompt
     assert "you reviewed 1 of their pull requests" in prompt

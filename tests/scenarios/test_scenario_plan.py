@@ -8,7 +8,7 @@ from modules.services.commitments.params import read_params
 from modules.services.plans.events import PLAN_ASKED, ask_of
 from modules.services.plans.plan_text import parse_plan
 from tests.adapters.results import ok
-from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of
 from tests.town.github_place import needs_git
 from tests.town_github import TownGitHub
 from town.model.types import ChatRequest, Completion, Json
@@ -83,7 +83,7 @@ async def test_the_model_is_shown_what_the_repository_holds(running_town: Runnin
         await commits(life)
         await works(life)
     asked = [one for one in running_town.mind.asked if any(offer.name == "plan_create" for offer in one.offers)]
-    (prompt,) = ("\n".join(message.text for message in one.messages) for one in asked)
+    (prompt,) = (prompt_of(one) for one in asked)
     told = (
         "src/tides.py",
         "tests/test_tides.py",

@@ -6,7 +6,7 @@ from typing import Any
 
 from common.clock import iso
 from modules.services.rights import store
-from tests.running_town import RunningTown, awake
+from tests.running_town import RunningTown, awake, prompt_of
 from town.atproto.index import POST
 
 GUTTERS = "Copper gutters turn green in about nine years near the sea."
@@ -32,7 +32,7 @@ def card(title: str, description: str) -> dict[str, Any]:
 
 
 def told(town: RunningTown) -> str:
-    return "\n".join(message.text for message in town.mind.asked[-1].messages)
+    return prompt_of(town.mind.asked[-1])
 
 
 def block(text: str, kind: str) -> str:

@@ -29,7 +29,7 @@ from soul.commands.run import owner_commands
 from soul.commands.self_ import run_self_check, run_self_log, run_self_rollback, run_self_show
 from tests.hasty_clock import HastyClock
 from tests.owner_lines import approve_shown
-from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of
 from tests.scenarios.room_society import Soul, open_society
 from town.model.service import Fault
 from town.model.types import ChatRequest, Completion
@@ -216,7 +216,7 @@ async def test_a_mind_that_misbehaves_leaves_self_md_whole(running_town: Running
     home, clock = home_of(running_town), at_noon()
 
     def respond(request: ChatRequest) -> Completion:
-        names = named("\n".join(message.text for message in request.messages))
+        names = named(prompt_of(request))
         if given.get("loops"):
             return call("self_read")
         return call("self_update", **{"reason": "so it is", "experiences": names, **given})
@@ -499,7 +499,7 @@ async def test_forty_ways_of_misbehaving_leave_self_md_whole(running_town: Runni
     def respond(request: ChatRequest) -> Completion:
         if "loops" in given:
             return call(str(given["loops"]), content=" ", reason="again", query="roofs")
-        names = named("\n".join(message.text for message in request.messages))
+        names = named(prompt_of(request))
         return call("self_update", **{"reason": "so it is", "experiences": names, **given})
 
     running_town.mind.answer, whole = respond, 0

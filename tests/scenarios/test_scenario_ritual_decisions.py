@@ -13,7 +13,7 @@ import pytest
 
 from adapters.github.client import GitHub
 from tests.adapters.results import ok
-from tests.loopback import to_loopback
+from tests.loopback import github_at
 from tests.patience import until
 from tests.scenarios.ritual_town import MONDAY, QUAY, RitualTown, open_ritual_town, think
 from tests.town.github_place import needs_git
@@ -90,14 +90,7 @@ async def deciding(root: Path) -> AsyncIterator[Decisions]:
     async with open_ritual_town(root, ("rowan", "wren")) as town:
         town.github.create_account("kit", token="t-kit")
         town.repo.collaborators.add("kit")
-        kit = GitHub(
-            api_url=town.urls["github"],
-            login="kit",
-            token="t-kit",
-            clock=town.clock,
-            min_spacing_s=0,
-            transport=to_loopback,
-        )
+        kit = github_at(town.urls["github"], "kit", town.clock)
         decisions = Decisions(town, kit)
         town.mind.answer = decisions.think
         town.github.subscribe(decisions.met)

@@ -12,17 +12,13 @@ from common.session_keys import OWNER_SESSION
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import led_to
 from tests.hasty_clock import HastyClock
-from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of
 from tests.scenarios.phone import Phone, look
 from tests.scenarios.test_scenario_reflection import at_noon
 from tests.scenarios.test_scenario_schedules import HOUR_S, passes
-from town.model.types import ChatRequest, Completion
+from town.model.types import Completion
 
 FERRY = "The ferry sails at nine from Monday on."
-
-
-def said(request: ChatRequest) -> str:
-    return "\n".join(one.text for one in request.messages)
 
 
 async def provenance(soul: RunningSoul) -> Provenance:
@@ -53,10 +49,10 @@ async def test_the_next_talk_knows_what_a_turn_of_its_own_came_to_and_whose_word
         assert await provenance(soul) is Provenance.STRANGER
         phone.says("And in the evening?")
         await look(soul)
-    later, latest = (one for one in town.mind.asked if "sail now" in said(one))
-    assert said(later).index(FERRY) < said(later).index("sail now")
-    assert "look up the ferry" in said(later)
-    assert said(latest).count(FERRY) == 1
+    later, latest = (one for one in town.mind.asked if "sail now" in prompt_of(one))
+    assert prompt_of(later).index(FERRY) < prompt_of(later).index("sail now")
+    assert "look up the ferry" in prompt_of(later)
+    assert prompt_of(latest).count(FERRY) == 1
 
 
 @pytest.mark.slow
@@ -80,4 +76,4 @@ async def test_what_was_due_in_heartbeat_md_is_told_and_its_own_words_take_no_to
         phone.says("And the schedules?")
         await look(soul)
         assert await provenance(soul) is Provenance.OWNER
-    assert "Nothing is scheduled." in said(town.mind.asked[-1])
+    assert "Nothing is scheduled." in prompt_of(town.mind.asked[-1])

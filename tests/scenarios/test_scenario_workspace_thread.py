@@ -30,9 +30,9 @@ from modules.services.rights import tombstones
 from modules.services.rights.policy import PREFERENCE
 from tests.adapters.results import ok
 from tests.hasty_clock import SetAhead
+from tests.modules.lives.space.soul_in_room import Onlooker
 from tests.patience import until
 from tests.running_town import RunningTown
-from tests.scenarios.room_society import Onlooker
 from tests.scenarios.workspace_town import DAY_S, HOUR_S, SITE, LivingSoul, WorkspaceTown, open_workspace
 from town.github.faults import Fault
 from town.github.values import StoredIssue

@@ -13,7 +13,7 @@ from modules.runtime.home import Home
 from modules.services.claims.offers import PLAN_AWARENESS
 from modules.services.workspaces.watched import WatchedWorkspace
 from tests.hasty_clock import HastyClock
-from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, awake, call
+from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, awake, call, prompt_of
 from town.github.faults import GitHubFaults
 from town.github.network import GitHubNetwork
 from town.github.repository import NO_COMMIT, Signature
@@ -45,7 +45,7 @@ class WorkspaceMind:
 
     def __call__(self, request: ChatRequest) -> Completion:
         tool = next((offer.name for offer in request.offers), "")
-        self.asked.append((tool, "\n".join(message.text for message in request.messages)))
+        self.asked.append((tool, prompt_of(request)))
         if tool == "plan_create":
             return call(
                 "plan_create", title="One page", goal="The page is there.", tasks=self.tasks, outside=self.outside

@@ -25,7 +25,7 @@ from tests.adapters.results import ok
 from tests.modules.lives.craft.test_issues import reporting
 from tests.modules.lives.craft.test_proposals import Decider, Life, PageMaker, home_of, three_days_old
 from tests.modules.lives.tasks.site import SITE, Work, site_with_plan
-from tests.running_town import RunningTown, awake, call, open_running_town
+from tests.running_town import RunningTown, awake, call, open_running_town, prompt_of
 from tests.scenarios.phone import Phone, look
 from tests.scenarios.test_scenario_reflection import DAY_S, at_noon
 from tests.town_github import TownGitHub
@@ -63,7 +63,7 @@ class Obeying(Decider):
         names = [offer.name for offer in request.offers]
         if "improvement_decide" in names:
             return super().__call__(request)
-        told = "\n".join(block.text for block in request.messages)
+        told = prompt_of(request)
         if not names or not any(word[:24] in told for word in WORDS):
             return Completion(text="Nothing lasts.")
         self.turns += 1

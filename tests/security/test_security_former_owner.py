@@ -16,7 +16,7 @@ from modules.services.sessions import talks
 from soul.commands.memory import run_memory_show
 from soul.dashboard.facts import PageFacts
 from tests.owner_lines import answered
-from tests.running_town import RunningTown, awake, replying, settings_of
+from tests.running_town import RunningTown, awake, prompt_of, replying, settings_of
 from tests.scenarios.test_scenario_change_of_mind import use
 
 SECRET = "weir lanterns hum"
@@ -30,7 +30,7 @@ async def seen_by(town: RunningTown, home: Home, owner: str) -> list[str]:
         town.mind.asked.clear()
         town.mind.answer = replying("As you like.")
         await answered(life.app.owner, "What do you know about the weir?")
-        shown = ["\n".join(one.text for one in each.messages) for each in town.mind.asked]
+        shown = [prompt_of(each) for each in town.mind.asked]
         found = [*await memories.listed(), *await memories.search(Query("weir lanterns"), services.clock.now())]
         found += [one for number in range(1, 9) for one in await memories.history(number)]
         with reading(home.database) as connection:

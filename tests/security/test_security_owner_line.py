@@ -24,7 +24,7 @@ from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.schedules.policy import Repeat
 from soul.commands.people import run_forget
 from tests.owner_lines import answered
-from tests.running_town import RunningSoul, RunningTown, awake, call, replying
+from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of, replying
 from tests.scenarios.test_scenario_change_of_mind import use
 from tests.soul.commands.test_forget_command import places_that_hold
 from town.model.types import Completion
@@ -34,7 +34,7 @@ NOW = datetime(2026, 6, 1, 9, 58, 40, tzinfo=UTC)
 
 def judged(town: RunningTown) -> list[str]:
     """Return the text of each request to the model."""
-    return ["\n".join(one.text for one in each.messages) for each in town.mind.asked]
+    return [prompt_of(each) for each in town.mind.asked]
 
 
 async def use_at(life: RunningSoul, provenance: Provenance, name: str, said: str, **arguments: object) -> ToolResult:

@@ -1,7 +1,7 @@
 """Proves that reading the words of others takes time in proportion to their length, however they are made.
 
 Proves that reading a SELF.md takes time in proportion to its length, whatever stands in it. Judged by processor time.
-No text of others makes a regular expression of the product slow.
+No text of others makes a regular expression of the product slow, and no page of the web takes long.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from adapters.space.room_addressing import parse_addressed
 from common.redact import Redactor
 from common.text.closings import content_words, is_emoji_only, is_low_value_closing
 from common.text.echo import tokenize_with_stemming
-from common.text.github_text import comment_body, without_mentions
+from common.text.github_text import comment_body, own_words, without_closing_words, without_mentions
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
 from common.text.hidden import shape, skeleton
 from common.text.host_intent import classify_host_intent_structural
+from common.text.html_text import PAGE_MAX_CHARS, text_of_page
 from common.text.markdown import is_meaningful, split_sections
 from common.text.phrases import (
     check_action_language,
@@ -42,8 +43,9 @@ from modules.services.commitments.writer import contains_promise
 from modules.services.explanation.story import understand
 from modules.services.identity.identity import extract_from_self
 from modules.services.outbox.rules.policy import named_in
+from modules.services.pictures.choosing import find_images
 from soul.terminal.panel import one_line, strip_control, width
-from tests.cpu_time import cpu_s
+from tests.cpu_time import cpu_s, takes_less
 from tests.security.product_patterns import Found, Hostile, hostile_texts, literals, product_patterns
 
 SHORT, LONG = 5_000, 20_000
@@ -64,7 +66,7 @@ FRAGMENTS = (
     *("- **a** [b] (c)\n", "a\n", "https://a.b/ github.com/a/b ", "<a href=", "[a](b) ", "\\", "&#64;", "&amp;"),
     *("]]>", "{{ ", "\t", "\r\n", "_a_ ", "<|a|>", "<<sys>>", "[inst]", "<post-", "<a-0123ab", "||||"),
     *("hunter2", "h u n t e r 2 ", "or a? ", "tag me ", "once ", "where ", "can you share ", "I'll just "),
-    *("if you open a a a ", "create a a a ", 'On "a', "https://."),
+    *("if you open a a a ", "create a a a ", 'On "a', "https://.", "> ", "*_"),
 )
 
 
@@ -74,6 +76,10 @@ def deferring(text: str) -> object:
 
 def calls(text: str) -> object:
     return find_calls(text, ())
+
+
+def own(text: str) -> object:
+    return list(own_words(text))
 
 
 def addressed(text: str) -> object:
@@ -89,7 +95,7 @@ READERS: tuple[Callable[[str], object], ...] = (
     *(parse_arguments, without_reasoning, without_template, calls, split_sections, is_meaningful),
     *(extract_from_self, check_empty_promise, deferring, check_repo_amnesia),
     *(check_meta_discussion, check_scope_inflation, check_action_language, quoted),
-    *(requested_type,),
+    *(requested_type, own, without_closing_words),
 )
 
 
@@ -121,6 +127,21 @@ def test_a_quadratic_reader_is_found() -> None:
         return sum(len(text[place:].split("a")) for place in range(0, len(text), 8))
 
     assert is_quadratic(quadratic, "a")
+
+
+PIECES = (
+    *("<", "<p>", "</p>", "</", "<!--", "<a ", "<a b='", "&", "<script>", "\n", "a", "<figure><figcaption>", "<style>"),
+    *("<style>a{background:", "<title>", '<img srcset="', '<img src="/a.jpg">', "background:url("),
+    '<div style="background:url(/a) background:">',
+)
+
+
+@pytest.mark.perf
+@pytest.mark.parametrize("piece", PIECES)
+def test_no_page_takes_long_to_read(piece: str) -> None:
+    page = piece * (PAGE_MAX_CHARS // len(piece) + 1)
+    assert takes_less(5, lambda: text_of_page(page), runs=2)
+    assert takes_less(5, lambda: find_images(page, "https://page.example/"), runs=2)
 
 
 def test_of_many_lines_that_are_not_understood_the_first_are_told_and_the_rest_counted() -> None:

@@ -25,8 +25,9 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from soul.app import open_soul
 from soul.commands.demo import PASSES_BY_AFTER_S, TOKENS_PER_DAY, HomeControls, ask_in_passing, make_home
+from tests.modules.lives.space.soul_in_room import Onlooker
 from tests.running_town import settings_of
-from tests.scenarios.room_day import Onlooker, Rhythm
+from tests.scenarios.room_day import Rhythm
 from tests.scenarios.room_day_clock import MORNING, DayClock, DayLoop
 from town import passing_by
 from town.town import Town, open_town

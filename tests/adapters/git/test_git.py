@@ -21,13 +21,12 @@ from hypothesis import strategies as st
 from adapters.git.client import Git, GitRun, Pushed, run_git
 from adapters.git.params import environment, is_valid_git_param, without_secrets
 from adapters.git.worktree import BranchChanges, TreeChange, Worktree
-from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.files import delete_tree
 from common.result import Err
 from tests.adapters.results import err, ok
 from tests.common.test_files import dig
-from tests.loopback import to_loopback
+from tests.loopback import github_at
 from tests.town.github_place import GitHubPlace, needs_git, open_github_place
 from town.github.faults import Fault
 
@@ -236,9 +235,7 @@ async def test_a_branch_with_signs_and_letters_of_any_script_is_cloned_pushed_an
     (tree.tree / "beans.py").write_text("BEANS = 3\n")
     assert ok(await tree.commit("Beans", name="ada", email="a@b.test", at=place.clock.now()))
     sha = ok(await git_of(place).push(tree.repository, "ada", "garden", branch)).sha
-    github = GitHub(
-        api_url=place.url, login="ada", token=TOKEN, clock=place.clock, min_spacing_s=0, transport=to_loopback
-    )
+    github = github_at(place.url, "ada", place.clock, TOKEN)
     try:
         assert ok(await github.refs.get(Repo("ada", "garden"), branch)).sha == sha
         assert ok(await github.contents.read(Repo("ada", "garden"), "beans.py", ref=branch)).text == "BEANS = 3\n"

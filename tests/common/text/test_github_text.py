@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from common.text.github_text import mentioned_logins, own_words, without_closing_words
@@ -46,17 +44,6 @@ def test_what_is_quoted_code_or_unseen_calls_nobody(text: str) -> None:
 )  # fmt: skip
 def test_what_somebody_else_said_is_in_nobodys_own_words(quoted: str) -> None:
     assert " ".join("\n".join(own_words(f"{quoted}\n\nNot now.")).split()) == "Not now."
-
-
-@pytest.mark.perf
-@pytest.mark.parametrize(
-    "text", ["> " * 30_000 + "@a", "[" * 60_000 + "@a", "*_" * 30_000 + "@a", "<!--" * 15_000 + "@a"]
-)
-def test_no_text_takes_long_to_read(text: str) -> None:
-    began = time.process_time()
-    mentioned_logins(text)
-    without_closing_words(text)
-    assert time.process_time() - began < 5
 
 
 CLOSES = (

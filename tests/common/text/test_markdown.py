@@ -74,9 +74,9 @@ def test_a_heading_is_told_with_its_level_and_its_words(line: str, level: int, t
 
 
 def test_a_page_is_divided_at_the_chosen_headings_that_begin_their_line_outside_of_code() -> None:
-    lines = ["before", "## a", "### b", "```", "## c", "```", "  ## d", "## e"]
+    lines = ["before", "## a", "### b", "```md", "## c", "~~~", "## nor this", "```", "  ## d", "## e"]
     parts = [(heading and heading.text, list(body)) for heading, body in split_at(lines, lambda h: h.level == 2)]
-    assert parts == [(None, ["before"]), ("a", lines[2:7]), ("e", [])]
+    assert parts == [(None, ["before"]), ("a", lines[2:9]), ("e", [])]
 
 
 @given(

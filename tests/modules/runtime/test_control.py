@@ -390,7 +390,7 @@ def test_json_and_toml_are_read_and_nothing_else(document: str, version: str) ->
     assert version_in(document) == version
 
 
-async def test_a_newer_version_is_told_once_and_so_is_each_failure_to_read_it(tmp_path: Path) -> None:
+async def test_a_newer_version_is_told_once_and_so_is_each_failure_to_read_it(database: Database) -> None:
     newer = '[project]\nversion = "0.2.0"'
     answers = ["", '{"version": "0.1.0"}', "nothing", "nothing", newer, newer, '{"version": "0.3.0"}']
     asked: list[str] = []
@@ -401,7 +401,6 @@ async def test_a_newer_version_is_told_once_and_so_is_each_failure_to_read_it(tm
         return PlainTextResponse(answer, status_code=200 if answer else 503)
 
     clock, console = FakeClock(), SilentConsole()
-    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
     journal = Journal(database, console, clock, Redactor())
     async with serve(Starlette(routes=[Route("/version", publish)])) as url:
         web = WebClient(WebTransport(allow=[url]))
@@ -412,7 +411,6 @@ async def test_a_newer_version_is_told_once_and_so_is_each_failure_to_read_it(tm
             await clock.advance(300)
         await web.aclose()
     lines = [(kind, message) for kind, message, _ in console.lines]
-    await database.close()
     assert outcomes[:4] == [
         "the answer is HTTP 503",
         "0.1.0 is published, this is 0.1.0",

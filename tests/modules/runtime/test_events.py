@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,6 @@ from common.errors import StorageError
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.events import Event, EventBus, discard
 from modules.runtime.journal.rows import Journal
 
@@ -42,12 +40,11 @@ class RunningBus:
 
 
 @pytest.fixture
-async def running_bus(tmp_path: Path) -> AsyncIterator[RunningBus]:
-    database, console = await Database.open(tmp_path / "soul.db", MIGRATIONS), SilentConsole()
+async def running_bus(database: Database) -> AsyncIterator[RunningBus]:
+    console = SilentConsole()
     journal = Journal(database, console, SystemClock(), Redactor())
     async with EventBus(journal) as bus:
         yield RunningBus(bus, journal, database, console)
-    await database.close()
 
 
 async def test_handlers_of_a_type_are_called_in_order_before_publish_returns(running_bus: RunningBus) -> None:

@@ -126,15 +126,6 @@ def test_a_folder_keeps_the_record_of_one_room_and_of_no_other(tmp_path: Path) -
         pass
 
 
-def test_a_record_from_before_folders_had_names_goes_on_under_the_name_it_is_opened_with(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "chat.jsonl").write_text("{}\n")
-    with exclusive_folder(tmp_path, "salon"):
-        pass
-    with pytest.raises(ConfigError, match="another room"), exclusive_folder(tmp_path, "parlour"):
-        pass
-
-
 @pytest.mark.parametrize(
     "wrong", ["page.example", "http://page.example/", "ws://page.example", "http://page.example:0", "http://a, *"]
 )

@@ -30,7 +30,6 @@ from modules.lives.bluesky.publish import PendingPosts
 from modules.lives.bluesky.respond import PostPictures
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.runtime.llm.connection import NoBudgetGuard
 from modules.runtime.llm.dialect import Image, Message, Text
@@ -108,10 +107,8 @@ async def _no_directory(url: str) -> ApiResult[bytes]:
 
 
 @pytest.fixture
-async def rig(running_town: RunningTown, tmp_path: Path) -> AsyncIterator[Rig]:
+async def rig(running_town: RunningTown, database: Database, tmp_path: Path) -> AsyncIterator[Rig]:
     async with AsyncExitStack() as stack:
-        database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
-        stack.push_async_callback(database.close)
         storage = open_storage("memory://", root=tmp_path)
         stack.push_async_callback(storage.aclose)
         journal = Journal(database, SilentConsole(), SystemClock(), Redactor(()))

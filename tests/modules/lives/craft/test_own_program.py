@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo
 from modules.lives.craft.issues import kind_mark
 from modules.lives.craft.perceive import improve
@@ -26,7 +25,7 @@ from modules.services.outbox.types import ProposedAction
 from modules.services.owner.notices import NOTICE
 from soul.commands.friction import run_friction
 from tests.adapters.results import ok
-from tests.loopback import to_loopback
+from tests.loopback import github_at
 from tests.modules.lives.craft.test_issues import Reporting, reporting
 from tests.modules.lives.craft.test_proposals import Decider
 from tests.modules.services.coding.coding_rig import needs_sandbox
@@ -108,14 +107,7 @@ class Changing:
 
     async def asks_for_changes(self, number: int) -> None:
         """Request changes on the pull request as a person who may push."""
-        kit = GitHub(
-            api_url=self.url,
-            login="kit",
-            token="t-kit",
-            clock=self.soul.life.soul.clock,
-            min_spacing_s=0,
-            transport=to_loopback,
-        )
+        kit = github_at(self.url, "kit", self.soul.life.soul.clock)
         ok(await kit.pulls.create_review(PLACE, number, event="REQUEST_CHANGES", body="Another name."))
         await kit.aclose()
 

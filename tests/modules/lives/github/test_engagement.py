@@ -34,7 +34,6 @@ from modules.lives.github.engagement import (
     is_outlived,
 )
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.services.github_threads.threads import THREAD, ThreadInbox, WaitingThread, thread_of
 from modules.services.work.table import WorkTable
 from tests.modules.lives.github.threads import ME, at, thread
@@ -47,13 +46,6 @@ from town.serving import serve
 WAITING = WaitingThread("acme/site", 7, "issue", "bluesky_url", at(1))
 KEY, URL = "acme/site#7", "https://github.com/acme/site/issues/7"
 NOW = FakeClock().now()
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
-    yield database
-    await database.close()
 
 
 def known(**changes: object) -> Engagement:
@@ -169,13 +161,12 @@ class Place:
 
 
 @pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[Place]:
+async def place(tmp_path: Path, database: Database) -> AsyncIterator[Place]:
     clock = FakeClock()
     network = GitHubNetwork(clock=clock)
     rowan = network.create_account("rowan")
     repo = network.create_repo(network.create_account("acme"), "site")
     network.open_issue(repo, network.create_account("kit"), title="Which layout?", body="Narrow or wide?")
-    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
     async with serve(github_app(network, meter=GitHubMeter(clock, known=5000))) as url:
         transport = http_transport_factory(url, private_ok=True)
         github = GitHub(
@@ -187,7 +178,6 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
         perceiver = GitHubPerceiver(state, threads, github, clock, owner_did="did:plc:owner", watched=tuple)
         yield Place(clock, network, repo, github, state, work, perceiver)
         await github.aclose()
-    await database.close()
 
 
 async def test_of_many_looks_most_cost_nothing_and_every_mention_is_found(place: Place) -> None:

@@ -61,7 +61,7 @@ class RoomClock(SystemClock):
 class Onlooker:
     """The host's view: keeps the room's events and log lines."""
 
-    clock: Clock
+    clock: Clock | None = None
     seen: list[SpaceEvent] = field(default_factory=list)
     logged: list[str] = field(default_factory=list)
 
@@ -75,6 +75,10 @@ class Onlooker:
 
     def said(self, name: str) -> list[str]:
         return [event.content for event in self.seen if isinstance(event, Said) and event.name == name]
+
+    def chats(self) -> list[Said]:
+        """Return the messages of agents, oldest first."""
+        return [event for event in self.seen if isinstance(event, Said) and not event.by_host]
 
 
 def speaks(message: str, *commitments: dict[str, Any], **more: Any) -> Completion:

@@ -9,7 +9,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,6 @@ from modules.lives.space.classifiers import ModelIntentClassifier, ModelMessageJ
 from modules.lives.space.types import HostLine, Meaning, Question
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.runtime.llm.connection import NoBudgetGuard
 from modules.runtime.llm.gateway import LLMGateway
@@ -91,31 +89,27 @@ class Bench:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+async def bench(database: Database) -> AsyncIterator[Bench]:
     mind, faults, console, clock = OneWord(), ModelFaults(), SilentConsole(), FakeClock()
-    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
-    try:
-        async with serve(model_app(mind, api_key="key", faults=faults)) as url:
-            gateway = LLMGateway(
-                base_url=f"{url}/v1",
-                api_key="key",
-                model="one-word",
-                clock=clock,
-                rng=random.Random(7),
-                console=console,
-                budget_guard=NoBudgetGuard(),
-                transport=to_loopback,
-                max_retries=0,
-            )
-            verdicts = Verdicts(gateway, SKILLS, clock)
-            journal = Journal(database, console, clock, Redactor())
-            judge, intents = ModelMessageJudge(verdicts, journal), ModelIntentClassifier(verdicts, journal)
-            yield Bench(mind, faults, judge, intents, journal, console, verdicts, clock)
-            for event in mind.held.values():
-                event.set()
-            await gateway.aclose()
-    finally:
-        await database.close()
+    async with serve(model_app(mind, api_key="key", faults=faults)) as url:
+        gateway = LLMGateway(
+            base_url=f"{url}/v1",
+            api_key="key",
+            model="one-word",
+            clock=clock,
+            rng=random.Random(7),
+            console=console,
+            budget_guard=NoBudgetGuard(),
+            transport=to_loopback,
+            max_retries=0,
+        )
+        verdicts = Verdicts(gateway, SKILLS, clock)
+        journal = Journal(database, console, clock, Redactor())
+        judge, intents = ModelMessageJudge(verdicts, journal), ModelIntentClassifier(verdicts, journal)
+        yield Bench(mind, faults, judge, intents, journal, console, verdicts, clock)
+        for event in mind.held.values():
+            event.set()
+        await gateway.aclose()
 
 
 @pytest.mark.parametrize(("answer", "echo"), [(" yes.", True), ("No, yes", False), ("", False)])

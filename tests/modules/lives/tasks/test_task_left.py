@@ -20,7 +20,7 @@ from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from modules.services.presence.home_lease_policy import HOME_LEASE
 from tests.adapters.results import ok
-from tests.loopback import to_loopback
+from tests.loopback import github_at
 from tests.modules.lives.tasks.site import SITE, Site, Work, site_with_plan
 from tests.running_town import RunningTown
 from tests.town.github_place import needs_git
@@ -76,14 +76,7 @@ async def left_open(town_github: TownGitHub) -> AsyncIterator[Left]:
     async with site_with_plan(town_github, PLAN) as site:
         repo = next(one for one in town_github.network.repos() if one.name == SITE.name)
         repo.collaborators.add("kit")
-        kit = GitHub(
-            api_url=town_github.url,
-            login="kit",
-            token="t-kit",
-            clock=site.clock,
-            min_spacing_s=0,
-            transport=to_loopback,
-        )
+        kit = github_at(town_github.url, "kit", site.clock)
         main = ok(await kit.refs.get(SITE, "main")).sha
         ok(await kit.refs.create(SITE, "task-1-count", main))
         ok(await kit.contents.write(SITE, "COUNT.md", "# One\n", message="m", branch="task-1-count"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pytest
 
@@ -18,14 +17,10 @@ from adapters.space.server import SpaceServer
 from adapters.space.types import Said, SpaceEvent, WorkspaceProgress
 from common.clock import FakeClock
 from common.errors import Transient
-from common.redact import Redactor
 from modules.lives.workspaces.loop import Cycle
 from modules.lives.workspaces.plan_news import AGAIN_S, ProgressTeller
 from modules.lives.workspaces.policy import line_of, progress_of, summary_of
 from modules.lives.workspaces.types import Place, PlanProgress, Poll, PolledWorkspace, StepResult
-from modules.runtime.console import SilentConsole
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import FoundPlan, Plan, Task
@@ -204,13 +199,6 @@ class Noted:
         if self.error:
             raise self.error
         return self.result
-
-
-@pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
-    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
-    yield Journal(database, SilentConsole(), CLOCK, Redactor())
-    await database.close()
 
 
 async def test_steps_run_in_their_order_and_later_ones_do_not_see_what_was_closed(journal: Journal) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +10,6 @@ from common.clock import FakeClock
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 
 SECRET = "correct-horse-battery"
@@ -29,8 +26,6 @@ class JournalHome:
 
 
 @pytest.fixture
-async def journal_home(tmp_path: Path) -> AsyncIterator[JournalHome]:
-    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+def journal_home(database: Database) -> JournalHome:
     clock, console = FakeClock(), SilentConsole()
-    yield JournalHome(database, clock, console, Journal(database, console, clock, Redactor([SECRET])))
-    await database.close()
+    return JournalHome(database, clock, console, Journal(database, console, clock, Redactor([SECRET])))

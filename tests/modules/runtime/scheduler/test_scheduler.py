@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -20,10 +20,6 @@ from hypothesis import strategies as st
 
 from common.clock import FakeClock, SystemClock
 from common.errors import Fatal, IdentityError, Transient
-from common.redact import Redactor
-from modules.runtime.console import SilentConsole
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.policy import (
@@ -64,13 +60,6 @@ async def settle() -> None:
 
 async def done() -> Outcome:
     return Outcome(ran=True, reason="done")
-
-
-@pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
-    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
-    yield Journal(database, SilentConsole(), SystemClock(), Redactor())
-    await database.close()
 
 
 def scheduler(journal: Journal, *loops: Sample, social_only: bool = False, clock: FakeClock | None = None) -> Scheduler:

@@ -19,7 +19,7 @@ from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
 from tests.fresh_database import open_database
 from tests.hasty_clock import HastyClock
-from tests.loopback import to_loopback
+from tests.loopback import github_at
 from tests.trusting import gone_of, trust_without_owner
 from town.github.faults import GitHubFaults
 from town.github.limits import GitHubMeter
@@ -117,8 +117,7 @@ async def open_garden(folder: Path) -> AsyncIterator[Garden]:
         url = await stack.enter_async_context(serve(logged))
 
         def client(login: str) -> GitHub:
-            token = f"t-{login}"
-            made = GitHub(api_url=url, login=login, token=token, clock=clock, min_spacing_s=0, transport=to_loopback)
+            made = github_at(url, login, clock)
             stack.push_async_callback(made.aclose)
             return made
 

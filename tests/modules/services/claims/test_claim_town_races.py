@@ -26,7 +26,7 @@ from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
 from tests.exploration import EXPLORE
 from tests.fresh_database import open_database
-from tests.loopback import to_loopback
+from tests.loopback import github_at
 from tests.shared_clock import SharedClock
 from tests.town.github_place import needs_git
 from tests.trusting import gone_of, trust_without_owner
@@ -90,9 +90,7 @@ async def open_garden(folder: Path, seed: int) -> AsyncIterator[Garden]:
         )
 
         def client(login: str) -> GitHub:
-            made = GitHub(
-                api_url=url, login=login, token=f"t-{login}", clock=clock, min_spacing_s=0, transport=to_loopback
-            )
+            made = github_at(url, login, clock)
             stack.push_async_callback(made.aclose)
             return made
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -190,13 +190,6 @@ CLAIMING = Lease(
     until=THEN + LEASE,
 )
 HELD_ROW = replace(CLAIMING, number=4, stage="held", has_lock=True, comment_id=9)
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await open_database(tmp_path / "soul.db")
-    yield opened
-    await opened.close()
 
 
 def _store(database: Database, folder: Path) -> TaskLeases:

@@ -20,7 +20,6 @@ from adapters.git.worktree import BranchChanges, TreeChange
 from common.clock import parse_iso
 from common.errors import BudgetExceeded
 from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall
 from modules.services.coding.agent import CodingConversation
 from modules.services.coding.gates import GateFacts, closed_gate, named_but_unchanged
@@ -296,10 +295,8 @@ def test_cached_input_counts_a_tenth_and_a_day_need_not_hold_all_of_a_task() -> 
 TASK = "acme/site#1/task-1"
 
 
-async def test_the_rounds_that_answer_reviews_count_and_other_tasks_do_not(tmp_path: Path) -> None:
-    database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+async def test_the_rounds_that_answer_reviews_count_and_other_tasks_do_not(database: Database) -> None:
     for task, tokens in ((TASK, 100), (f"{TASK}/round-1", 20), (f"{TASK}/round-2", 3), (f"{TASK}2", 5_000)):
         step = CodingStep(1, "2026-01-01T00:00:00.000Z", "", (), (), input_tokens=tokens, usd=0.5)
         await Trajectories(database).put(task, 1, step)
     assert await database.read(lambda connection: spent(connection, TASK)) == (123, 1.5)
-    await database.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.clock import FakeClock
-from tests.fresh_database import open_database
+from modules.runtime.database.database import Database
 from tests.modules.services.commitments.commitment_values import Opened
 from tests.modules.services.commitments.soul_in_town import SoulInTown, Town, open_town
 
@@ -19,10 +19,8 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-async def opened(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Opened]:
-    database = await open_database(tmp_path / "soul.db")
-    yield Opened(tmp_path, database, clock)
-    await database.close()
+def opened(tmp_path: Path, database: Database, clock: FakeClock) -> Opened:
+    return Opened(tmp_path, database, clock)
 
 
 @pytest.fixture

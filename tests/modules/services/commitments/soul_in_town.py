@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from adapters.github.client import GitHub
 from adapters.space.client import SpaceClient
 from adapters.space.server import SpaceServer
 from adapters.space.types import SpaceEvent
@@ -43,7 +42,7 @@ from modules.services.work.table import WorkTable
 from soul.composition.wiring.commitments import COMMITMENTS
 from tests.fresh_database import open_database
 from tests.hasty_clock import SetAhead
-from tests.loopback import to_loopback
+from tests.loopback import github_at
 from tests.patience import HANG_S, until, while_time_passes
 from tests.shipped_skills import phrase
 from tests.trusting import identity_of
@@ -120,15 +119,9 @@ class SoulInTown:
         redactor = Redactor([SECRET])
         self.journal = Journal(self.database, self.console, self.clock, redactor)
         account = self.town.network.find(LOGIN)
-        self.github = GitHub(
-            api_url=self.town.url,
-            login=LOGIN if self.github_account else "",
-            token=account.token if account and self.github_account else "",
-            clock=self.clock,
-            min_spacing_s=0,
-            timeout_s=HANG_S,
-            transport=to_loopback,
-        )
+        login = LOGIN if self.github_account else ""
+        token = account.token if account and self.github_account else ""
+        self.github = github_at(self.town.url, login, self.clock, token, timeout_s=HANG_S)
         echo_log = EchoLog("rowan")
         self.room = (
             member(self.town.server.port, "rowan", echo_log.receive, clock=self.town.clock) if self.with_room else None

@@ -16,9 +16,8 @@ from modules.services.agent.tools.types import Turn
 from modules.services.exchanges.talk_search import PublicPosts, TalkSearch
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.people import carry_out_requests
-from tests.running_town import RunningSoul, RunningTown, awake, call, replying, settings_of
+from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of, replying, settings_of
 from tests.scenarios.phone import Phone, look
-from town.model.types import ChatRequest
 
 ASKED, ANSWERED = (
     "my pump hums in the key of G, is that wrong?",
@@ -43,11 +42,7 @@ async def prompt_for(town: RunningTown, soul: RunningSoul, name: str, words: str
     before = len(town.mind.asked)
     town.network.post_as(town.account(name), f"@rowan.test {words}")
     await soul.look()
-    return next(shown(one) for one in town.mind.asked[before:] if one.offers)
-
-
-def shown(request: ChatRequest) -> str:
-    return "\n".join(message.text for message in request.messages)
+    return next(prompt_of(one) for one in town.mind.asked[before:] if one.offers)
 
 
 async def test_the_next_morning_both_sides_of_the_talk_are_told_with_their_age_and_to_nobody_else(
@@ -75,7 +70,7 @@ async def test_what_the_thread_shows_is_not_told_twice(running_town: RunningTown
         before = len(running_town.mind.asked)
         running_town.network.post_as(running_town.account("kit"), "it still does, what now?", reply_to_uri=ours.uri)
         await soul.look()
-        told = next(shown(one) for one in running_town.mind.asked[before:] if one.offers)
+        told = next(prompt_of(one) for one in running_town.mind.asked[before:] if one.offers)
     assert told.count(ANSWERED) == 1
 
 
@@ -89,7 +84,7 @@ async def test_a_reply_of_ours_that_has_not_left_stands_in_the_thread(running_to
         running_town.network.post_as(running_town.account("odile"), "@rowan.test and mine?", reply_to_uri=root)
         soul.passes(60)
         await soul.app.scheduler.run_guarded("awareness")
-        told = next(shown(one) for one in running_town.mind.asked[before:] if one.offers)
+        told = next(prompt_of(one) for one in running_town.mind.asked[before:] if one.offers)
     lines = told.splitlines()
     assert f"[not sent yet] YOU → @kit.test: {ANSWERED}" in lines
     assert "[1 min] @odile.test → @kit.test: (the post to meet)" in lines
@@ -161,7 +156,7 @@ async def test_a_direct_message_is_answered_with_the_public_talk_in_mind_and_is_
         running_town.mind.answer = lambda _: call("message_answer", text="Then I know where it is now.")
         kit.says(f"By the way, {secret}.")
         await look(soul)
-        private = shown(running_town.mind.asked[-1])
+        private = prompt_of(running_town.mind.asked[-1])
         running_town.mind.answer = replying("Then the washer is worn: look below the second valve.")
         public = await prompt_for(running_town, soul, "kit", "it still does, so what now?")
     assert kit.answers == ["Then I know where it is now."]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +21,6 @@ from modules.services.explanation.why import story_of
 from modules.services.outbox import store
 from modules.services.outbox.bodies import OpaqueBody
 from modules.services.outbox.types import Intent
-from tests.fresh_database import open_database
 
 SECRET = "correct-horse-battery"
 
@@ -48,11 +45,9 @@ class ExplainedHome:
 
 
 @pytest.fixture
-async def explained_home(tmp_path: Path) -> AsyncIterator[ExplainedHome]:
-    database = await open_database(tmp_path / "soul.db")
+def explained_home(database: Database) -> ExplainedHome:
     clock, console = FakeClock(), SilentConsole()
-    yield ExplainedHome(database, clock, console, Journal(database, console, clock, Redactor([SECRET])))
-    await database.close()
+    return ExplainedHome(database, clock, console, Journal(database, console, clock, Redactor([SECRET])))
 
 
 async def an_intent(

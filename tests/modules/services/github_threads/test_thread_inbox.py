@@ -5,9 +5,7 @@ Proves also what a reviewer is shown of a pull request.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -15,6 +13,7 @@ from adapters.git.diffs import FileDiff
 from adapters.github.types import PullFile
 from common.clock import FakeClock
 from common.text.untrusted import clean
+from modules.runtime.database.database import Database
 from modules.services.github_threads.changes import (
     EMPTY_BLOB,
     MOST_CHARS,
@@ -26,7 +25,6 @@ from modules.services.github_threads.changes import (
 from modules.services.github_threads.threads import THREAD, NewThread, ThreadInbox, WaitingThread, leads_to, thread_of
 from modules.services.work.table import WorkTable
 from modules.services.work.types import WorkItem
-from tests.fresh_database import open_database
 from tests.modules.lives.github.threads import at
 
 
@@ -131,11 +129,10 @@ class Inbox:
 
 
 @pytest.fixture
-async def inbox(tmp_path: Path) -> AsyncIterator[Inbox]:
-    database, clock = await open_database(tmp_path / "soul.db"), FakeClock()
+def inbox(database: Database) -> Inbox:
+    clock = FakeClock()
     work = WorkTable(database, clock)
-    yield Inbox(ThreadInbox(work, clock, 0.0), work, clock)
-    await database.close()
+    return Inbox(ThreadInbox(work, clock, 0.0), work, clock)
 
 
 async def test_a_thread_waits_until_it_is_settled_and_waits_again_for_what_is_newer(inbox: Inbox) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 
 from common.person import Person, Trace
+from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
 from modules.services.inbox import messages
 from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.inbox.received import INBOX_OF_PEOPLE
-from tests.fresh_database import open_database
 
 OWNER, ADA = "did:plc:owner", "did:plc:ada"
 AT = "2026-01-01T00:00:00.000Z"
@@ -21,24 +20,20 @@ SAID = (
 )
 
 
-async def test_a_persons_messages_go_and_those_of_others_that_name_them_stay(tmp_path: Path) -> None:
-    database = await open_database(tmp_path / "soul.db")
+async def test_a_persons_messages_go_and_those_of_others_that_name_them_stay(database: Database) -> None:
     people, trace = INBOX_OF_PEOPLE, Trace(Person(ADA, ("ada.example",)))
-    try:
-        await database.run(lambda connection: messages.take_in(connection, SAID))
-        await database.run(lambda connection: messages.keep_talk(connection, Talk("talk-2", ADA, "request")))
+    await database.run(lambda connection: messages.take_in(connection, SAID))
+    await database.run(lambda connection: messages.keep_talk(connection, Talk("talk-2", ADA, "request")))
 
-        def forget(connection: sqlite3.Connection) -> tuple[tuple[str, ...], int]:
-            know_person(connection, trace.person)
-            return people.about(connection, trace).words, people.forget(connection, trace)
+    def forget(connection: sqlite3.Connection) -> tuple[tuple[str, ...], int]:
+        know_person(connection, trace.person)
+        return people.about(connection, trace).words, people.forget(connection, trace)
 
-        told, gone = await database.run(forget)
-        assert told == (f"{AT[:10]} Tin or slate?",)
-        assert gone == 2
-        assert [one.text for one in await database.run(messages.waiting)] == [
-            "Good morning.",
-            "Ask ada.example about it.",
-        ]
-        assert await database.run(lambda connection: messages.talk_with(connection, ADA)) is None
-    finally:
-        await database.close()
+    told, gone = await database.run(forget)
+    assert told == (f"{AT[:10]} Tin or slate?",)
+    assert gone == 2
+    assert [one.text for one in await database.run(messages.waiting)] == [
+        "Good morning.",
+        "Ask ada.example about it.",
+    ]
+    assert await database.run(lambda connection: messages.talk_with(connection, ADA)) is None

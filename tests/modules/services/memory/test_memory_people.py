@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-
-import pytest
 
 from common.person import Person
 from modules.runtime.database.database import Database
@@ -19,7 +17,6 @@ from modules.services.inbox.received import ReceivedPost
 from modules.services.memory.admission import NewMemory
 from modules.services.memory.people import copies_of
 from modules.services.memory.rows import remember
-from tests.fresh_database import open_database
 
 SAM, MALLORY, TOBI = "did:plc:sam", "did:plc:mallory", "did:web:tobi.test"
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
@@ -51,12 +48,6 @@ def wrote(did: str, handle: str, at: str = "2026-03-01T00:00:00.000Z") -> Receiv
     uri = f"at://{did}/app.bsky.feed.post/{handle}"
     payload = {"author": {"did": did, "handle": handle, "display_name": "slate"}, "text": "Hello"}
     return ReceivedPost(uri, uri, did, payload, at, at, "handled")
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    async with await open_database(tmp_path / "soul.db") as opened:
-        yield opened
 
 
 async def save(database: Database, *memories: NewMemory) -> None:

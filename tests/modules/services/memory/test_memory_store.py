@@ -10,18 +10,18 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.provenance import Trust
+from modules.runtime.database.database import Database
 from modules.services.memory import policy
 from modules.services.memory.admission import KINDS, Kind, Memory, NewMemory, Query
 from modules.services.memory.rows import MemoryStore, remember, search
 from tests.exploration import examples
-from tests.fresh_database import in_memory, open_database
+from tests.fresh_database import in_memory
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -324,22 +324,19 @@ MEMORIES = st.builds(
 )
 
 
-async def test_what_is_remembered_in_a_transaction_that_fails_was_never_there(tmp_path: Path) -> None:
-    database = await open_database(tmp_path / "soul.db")
-    try:
-        store = MemoryStore(database)
-        kept = await store.save(NewMemory("fact", "tea", "tea is green"), MIDNIGHT)
+async def test_what_is_remembered_in_a_transaction_that_fails_was_never_there(
+    store: MemoryStore, database: Database
+) -> None:
+    kept = await store.save(NewMemory("fact", "tea", "tea is green"), MIDNIGHT)
 
-        def fail(connection: sqlite3.Connection) -> None:
-            remember(connection, NewMemory("fact", "tea", "tea is black"), MIDNIGHT)
-            raise LookupError
+    def fail(connection: sqlite3.Connection) -> None:
+        remember(connection, NewMemory("fact", "tea", "tea is black"), MIDNIGHT)
+        raise LookupError
 
-        with pytest.raises(LookupError):
-            await database.run(fail)
-        assert [memory.id for memory in await store.search(Query("tea black"), MIDNIGHT)] == [kept]
-        assert await store.count() == 1
-    finally:
-        await database.close()
+    with pytest.raises(LookupError):
+        await database.run(fail)
+    assert [memory.id for memory in await store.search(Query("tea black"), MIDNIGHT)] == [kept]
+    assert await store.count() == 1
 
 
 @given(st.lists(st.one_of(MEMORIES, st.integers(1, 12)), max_size=12))

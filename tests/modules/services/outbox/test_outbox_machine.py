@@ -22,11 +22,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from common.errors import Fatal, NotWaiting
 from common.person import SOMEBODY_DID, Person, Trace
+from modules.runtime.database.database import Database
 from modules.runtime.database.functions import know_person
 from modules.services.outbox.people import ACTS_OF_PEOPLE, intents_of
 from modules.services.outbox.types import Intent, ProposedAction, Wait
 from tests.exploration import examples
-from tests.fresh_database import open_database
 from tests.modules.services.outbox.running_outbox import Fault, RecordService, RunningOutbox, like, post, reply
 from tests.outbox_rows import counted
 
@@ -192,9 +192,7 @@ ACTS = {
 }
 
 
-async def test_an_act_that_only_speaks_of_somebody_stays_without_their_name(tmp_path: Path) -> None:
-    database = await open_database(tmp_path / "soul.db")
-
+async def test_an_act_that_only_speaks_of_somebody_stays_without_their_name(database: Database) -> None:
     def forget(connection: sqlite3.Connection) -> dict[str, tuple[str, str]]:
         for number, (name, (kind, target, cause, body)) in enumerate(ACTS.items()):
             connection.execute(
@@ -207,11 +205,7 @@ async def test_an_act_that_only_speaks_of_somebody_stays_without_their_name(tmp_
         rows = connection.execute("SELECT id, body, dedup_key FROM intents").fetchall()
         return {row["id"]: (json.loads(row["body"])["text"], row["dedup_key"]) for row in rows}
 
-    try:
-        left = await database.run(forget)
-    finally:
-        await database.close()
-    assert left == {
+    assert await database.run(forget) == {
         "spoken-of": (f"{SOMEBODY_DID}: hello, @forgotten.invalid", f"once:spoken-of:{SOMEBODY_DID}"),
         "quoted": (f"See https://a.test/?actor={SOMEBODY_DID}", f"once:quoted:{SOMEBODY_DID}"),
         "of-bob": ("Hm.", f"once:of-bob:{SOMEBODY_DID}"),

@@ -1,4 +1,4 @@
-"""The SOUL remembers whom it has met, within limits, and across restarts and upgrades.
+"""The SOUL remembers whom it has met, within limits, and across restarts.
 
 The identity post has one form, and a claim to a GitHub name is read only where one is made.
 """
@@ -132,18 +132,6 @@ def test_how_far_was_read_survives_and_never_moves_back(path: Path) -> None:
     assert store(path).seen_at == exact
     with pytest.raises(ValueError, match="soon"):
         people.advance_seen_at("soon")
-
-
-def test_an_upgrade_forgets_nobody_and_not_how_far_it_read(path: Path) -> None:
-    people = store(path)
-    people.record_interaction(notification())
-    people.advance_seen_at(at(3))
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"_memoryVersion": "0.0.1", "posting": {"today": 2}}))
-    again = store(path)
-    assert again.get(did("ada")) is not None
-    assert again.seen_at == at(3)
-    again.advance_seen_at(at(4))
-    assert json.loads(path.read_text())["posting"] == {"today": 2}
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,12 @@ from starlette.routing import Route
 from adapters.web.client import vetted_address
 from common.clock import FakeClock
 from common.redact import Redactor
-from modules.runtime.console import SilentConsole
 from modules.runtime.journal.rows import Journal
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import MIB
 from modules.services.pictures.browser import PageBrowser, browser_program
 from modules.services.pictures.choosing import PictureFinder
 from tests.adapters.results import ok
-from tests.fresh_database import open_database
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.modules.services.pictures.sharing import pictures_in
 from town.serving import serve
@@ -106,9 +104,8 @@ async def address_of(host: str, port: int) -> str:
 BROWSER = PageBrowser(Sandbox(redactor=Redactor()), address_of)
 
 
-async def test_pictures_that_a_page_loads_by_script_are_found(tmp_path: Path) -> None:
-    clock, database = FakeClock(), await open_database(tmp_path / "soul.db")
-    journal = Journal(database, SilentConsole(), clock, Redactor())
+async def test_pictures_that_a_page_loads_by_script_are_found(tmp_path: Path, journal: Journal) -> None:
+    clock = FakeClock()
     async with site() as gallery:
         pictures = pictures_in(tmp_path, clock, journal, gallery.url, private_ok=True)
         browser = PageBrowser(BROWSER.sandbox, lambda host, port: vetted_address(host, port, private_ok=True))
@@ -118,7 +115,6 @@ async def test_pictures_that_a_page_loads_by_script_are_found(tmp_path: Path) ->
         assert [one.alt for one in found] == ["", "lamp", "bridge", "harbour"]
         assert shown.is_listed(f"{gallery.url}/lamp.png")
         await pictures.web.aclose()
-    await database.close()
 
 
 async def test_no_request_of_a_page_reaches_this_machine_by_whatever_way() -> None:

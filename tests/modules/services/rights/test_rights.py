@@ -24,6 +24,7 @@ from common.redact import Redactor
 from common.text.graphemes import grapheme_len
 from common.text.rights_requests import RequestKind
 from modules.runtime.console import SilentConsole
+from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import ToolCall
@@ -38,7 +39,6 @@ from modules.services.rights.types import Choice, Preference
 from modules.services.sessions.people import kept_lines
 from modules.services.work.types import Disposition
 from soul.composition.wiring.turns import log_call
-from tests.fresh_database import open_database
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, scripted_gateway
 from tests.modules.services.agent.prompt.prompt_home import PromptHome
 from tests.shipped_skills import SHIPPED
@@ -99,9 +99,8 @@ def test_lines_and_entries_that_are_a_persons_go(path: str, before: str, after: 
     assert without(path, before, TRACE) == after
 
 
-async def test_a_line_of_the_log_tells_by_ids_of_whom_it_is(tmp_path: Path) -> None:
+async def test_a_line_of_the_log_tells_by_ids_of_whom_it_is(tmp_path: Path, database: Database) -> None:
     clock, redactor, intent, message = FakeClock(), Redactor(), "0" * 8, "message:talk/1"
-    database = await open_database(tmp_path / "soul.db")
     with logging_to(tmp_path / "logs", clock=clock, redactor=redactor):
         journal = Journal(database, LoggedConsole(SilentConsole()), clock, redactor)
         await journal.record(Entry("act", "outbox", "Sent reply: Tin.", intent_id=intent))
@@ -113,7 +112,6 @@ async def test_a_line_of_the_log_tells_by_ids_of_whom_it_is(tmp_path: Path) -> N
             ToolResult("{}", outcome=Disposition("posted", intent_id=intent)),
             Turn("awareness", Provenance.STRANGER),
         )
-    await database.close()
     (path,) = (tmp_path / "logs").iterdir()
     trace = Trace(PERSON, intents=frozenset({intent}), posts=frozenset({message}))
     left = [json.loads(line) for line in without(f".memory/logs/{path.name}", path.read_text(), trace).splitlines()]
@@ -219,11 +217,10 @@ def test_all_four_fields_are_read_and_what_is_not_set_stays_unset() -> None:
     assert preference_of([], [], US) == Preference()
 
 
-@pytest.mark.parametrize("entity", ["Rowan.test"])
-def test_what_names_us_goes_before_what_is_about_posts_and_that_before_everything(entity: str) -> None:
+def test_what_names_us_goes_before_what_is_about_posts_and_that_before_everything() -> None:
     about_all = record(inference=True, scope=GLOBAL)
     about_posts = record("3k1", inference=False, embedding=False, scope=POSTS)
-    about_us = record("3k2", inference=True, scope=naming(entity))
+    about_us = record("3k2", inference=True, scope=naming("Rowan.test"))
     assert preference_of([about_all, about_posts], [], US).inference == "deny"
     assert preference_of([about_all, about_posts, about_us], [], US) == Preference(inference="allow", embedding="deny")
 

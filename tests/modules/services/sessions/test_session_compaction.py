@@ -380,10 +380,8 @@ async def test_who_waits_for_the_end_hears_of_it_whether_anything_was_said_or_no
     assert (session_home.ended, await left(session_home)) == ([OWNER_SESSION, THREAD], [])
 
 
-@pytest.mark.parametrize("trouble", [PolicyBlocked("it is no text")])
-async def test_what_cannot_be_cleared_away_is_told_once_and_done_later(
-    session_home: SessionHome, trouble: Exception
-) -> None:
+async def test_what_cannot_be_cleared_away_is_told_once_and_done_later(session_home: SessionHome) -> None:
+    trouble = PolicyBlocked("it is no text")
     listener = Trouble(trouble, trouble)
     archivist = session_home.archivist_with(session_home.storage, on_end=listener)
     await session_home.say(OWNER_SESSION, Message("user", "hello"))

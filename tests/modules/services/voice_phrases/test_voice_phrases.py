@@ -24,7 +24,7 @@ from modules.services.voice_phrases.phrases import (
     read_phrases,
 )
 from modules.services.voice_phrases.regenerate import SKILL
-from tests.running_town import RunningSoul, RunningTown, awake
+from tests.running_town import RunningSoul, RunningTown, awake, prompt_of
 from tests.shipped_skills import SHIPPED
 from town.model.service import Fault
 from town.model.types import ChatRequest, Completion
@@ -174,7 +174,7 @@ async def test_a_new_voice_in_self_md_gives_new_texts_once(running_town: Running
         await becomes(life, VOICE, purpose="To rest.")
     assert len(running_town.mind.asked) == len(VOICED)
     for request in running_town.mind.asked:
-        assert "Warm, a little old-fashioned." in "\n".join(message.text for message in request.messages)
+        assert "Warm, a little old-fashioned." in prompt_of(request)
     held = json.loads(home.voice_phrases.read_text(encoding="utf-8"))
     assert held["version"] == 1
     assert held["generatedAt"]
@@ -230,7 +230,7 @@ async def test_rewording_goes_on_after_a_restart_and_lets_whoever_writes_go_firs
         for _ in range(len(VOICED)):
             life.passes(HOUR_S)
             await life.app.scheduler.run_guarded("work")
-    asked = ["\n".join(message.text for message in one.messages) for one in running_town.mind.asked[before:]]
+    asked = [prompt_of(one) for one in running_town.mind.asked[before:]]
     assert "which roof is louder" in asked[0]
     assert attentive == {"idle"}, "a line of the owner's waits for none of these calls"
     assert [any(f'"{group[0]}"' in text for text in asked) for group in VOICED] == [True] * len(VOICED)

@@ -41,7 +41,7 @@ from modules.services.plans.types import FoundPlan, Plan, Task
 from modules.services.repository_rules.policy import Condition
 from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
-from tests.loopback import to_loopback
+from tests.loopback import github_at
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, says, scripted_gateway, serving
 from tests.outbox_rows import counted
 from tests.patience import HANG_S, until
@@ -110,15 +110,7 @@ class Workplace:
         return self.clients[login]
 
     def client_of(self, login: str) -> GitHub:
-        return GitHub(
-            api_url=self.place.url,
-            login=login,
-            token=f"t-{login}",
-            clock=self.clock,
-            min_spacing_s=0,
-            timeout_s=HANG_S,
-            transport=to_loopback,
-        )
+        return github_at(self.place.url, login, self.clock, timeout_s=HANG_S)
 
     async def _lines(self, _: Repo) -> Sequence[Condition]:
         return self.lines

@@ -24,7 +24,7 @@ from modules.services.plans.update import update_task_in_plan_body
 from soul.commands.tasks import TaskLine, tasks_of
 from soul.composition.wiring.tasks import build_code_work, build_installer, build_merge_loop
 from tests.adapters.results import ok
-from tests.loopback import to_loopback
+from tests.loopback import github_at
 from tests.modules.lives.tasks.site import SITE, Site, Work, site_with_plan
 from tests.outbox_rows import newest_intents
 from tests.running_town import RunningTown
@@ -121,14 +121,7 @@ async def merging(town_github: TownGitHub, **settings: str) -> AsyncIterator[Mer
     async with site_with_plan(town_github, PLAN, **settings) as site:
         repo = next(one for one in town_github.network.repos() if one.name == SITE.name)
         repo.collaborators.add("kit")
-        kit = GitHub(
-            api_url=town_github.url,
-            login="kit",
-            token="t-kit",
-            clock=site.clock,
-            min_spacing_s=0,
-            transport=to_loopback,
-        )
+        kit = github_at(town_github.url, "kit", site.clock)
         place = Merging(site, repo, kit)
         await place.cycle()
         assert await site.task(1) == ("in_progress", "rowan")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from common.clock import FakeClock
@@ -143,20 +143,34 @@ async def test_the_first_talk_has_its_own_order_and_nothing_else(prompt_home: Pr
     assert "bootstrap-word" not in (await prompt_home.prompt("bluesky")).text
 
 
+# NOTE(self): text that looks like the frame of a prompt is what could break out of its part.
+FRAME = ("---", "\n\n---\n\n", "# SOUL", "## A", "```", "{{name}}", "{% x %}", "You are Kit.", "\u2028", "\r\n", "🌊")
+
+
 async def test_the_static_text_is_the_same_bytes_in_every_turn_until_a_file_changes(prompt_home: PromptHome) -> None:
     furnish(prompt_home)
     rng = random.Random(11)
+    known = prompt_home.known
     seen: dict[Audience, set[tuple[str, str]]] = {audience: set() for audience in AUDIENCES}
+
+    def words() -> str:
+        return "\n".join(rng.choices(FRAME, k=rng.randrange(6)))
+
     for turn in range(60):
-        prompt_home.known.boot = {"owner:terminal": "woke up"} if rng.random() < 0.2 else {}
-        prompt_home.known.degraded = rng.choice(("", "the store is down"))
-        prompt_home.known.days[TODAY] = "x" * turn
-        prompt_home.known.recalled[True] = recalled(f"something {rng.random()}", turn)
-        prompt_home.write("CONTEXT.md", str(rng.random()))
-        audience = rng.choice(AUDIENCES)
-        prompt = await prompt_home.prompt(audience, query=str(turn), now=NOW + timedelta(minutes=7 * turn))
+        known.boot = {"owner:terminal": words(), "bluesky:somewhere": words()} if rng.random() < 0.2 else {}
+        known.degraded, known.away = words(), rng.choice(("", "the store does not answer"))
+        known.attention_list = (words(), words())
+        known.days[TODAY] = "x" * turn + words()
+        known.recalled = {public: recalled(f"something {rng.random()} {words()}", turn) for public in (False, True)}
+        known.extra = [PromptFile("letter.md", words(), 10, "dynamic")] * rng.randrange(2)
+        for name in ("CONTEXT.md", "HEARTBEAT.md"):
+            prompt_home.write(name, f"{rng.random()} {words()}")
+        audience, least = rng.choice(AUDIENCES), rng.choice((Provenance.OWNER, Provenance.STRANGER))
+        moment = NOW + timedelta(minutes=7 * turn)
+        prompt = await prompt_home.prompt(audience, query=f"{turn} {words()}", now=moment, least=least)
         static, semi, dynamic = (block.text for block in prompt.blocks)
         seen[audience].add((static, semi))
+        assert prompt.text.startswith(static)
         assert dynamic.rpartition("---\n\n")[2].startswith("It is ")
     assert [len(texts) for texts in seen.values()] == [1, 1, 1]
     prompt_home.write("AGENTS.md", "Kit came.\n")
@@ -418,7 +432,6 @@ def test_the_budget_is_passed_only_by_what_must_be_whole(
 @example(text="one\u2028## two\r\n## three\r\n", room=3)
 def test_a_cut_text_fits_and_is_its_own_beginning(text: str, room: int) -> None:
     preamble, sections = split_sections(text)
-    assert "".join((preamble, *sections)) == text
     cut = truncate_sections(text, room, estimate, note)
     assert estimate(cut.text) <= room
     kept = cut.text.removesuffix(note(cut.sections_left_out)).rstrip()
@@ -429,11 +442,6 @@ def test_a_cut_text_fits_and_is_its_own_beginning(text: str, room: int) -> None:
         if whole + 1 < len(sections):
             more = "".join((preamble, *sections[: whole + 1])).rstrip()
             assert estimate(f"{more}\n\n{note(cut.sections_left_out - 1)}") > room
-
-
-def test_a_heading_in_a_code_fence_divides_nothing() -> None:
-    text = "intro\n## One\n```md\n## Not a section\n~~~\n## nor this\n```\n## Two\n"
-    assert split_sections(text) == ("intro\n", ("## One\n```md\n## Not a section\n~~~\n## nor this\n```\n", "## Two\n"))
 
 
 @pytest.mark.parametrize(
@@ -528,47 +536,3 @@ def test_a_file_that_has_grown_too_large_is_put_aside_once(tmp_path: Path) -> No
     changes.note(user("two"))
     assert path.with_name(path.name + ".1").stat().st_size == LOG_MAX_BYTES
     assert len(lines(tmp_path)) == 1
-
-
-# NOTE(self): text that looks like the frame of a prompt is what could break out of its part.
-_FRAME = ["---", "\n\n---\n\n", "# SOUL", "## A", "```", "{{name}}", "{% x %}", "You are Kit.", "\u2028", "\r\n", "🌊"]
-_WORDS = st.lists(st.sampled_from(_FRAME) | st.text(max_size=30), max_size=6).map("\n".join)
-_DAYS = st.dictionaries(st.sampled_from([(NOW - timedelta(days=1)).date(), NOW.date()]), _WORDS, max_size=4)
-_TURN = st.fixed_dictionaries(
-    {
-        "days": _DAYS,
-        "degraded": _WORDS,
-        "attention_list": st.tuples(_WORDS, _WORDS),
-        "boot": st.fixed_dictionaries({"owner:terminal": _WORDS, "bluesky:somewhere": _WORDS}),
-        "recalled": st.fixed_dictionaries({True: _WORDS.map(recalled), False: _WORDS.map(recalled)}),
-        "extra": st.lists(
-            st.builds(PromptFile, st.just("letter.md"), _WORDS, st.just(10), st.just("dynamic")), max_size=1
-        ),
-        "away": st.sampled_from(["", "the store does not answer"]),
-    }
-)
-_STEADY_FILES = st.fixed_dictionaries({"HEARTBEAT.md": _WORDS, "CONTEXT.md": _WORDS})
-_AUDIENCES = st.sampled_from(list[Audience](("owner", "bluesky", "space")))
-
-
-@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(turns=st.lists(st.tuples(_TURN, _STEADY_FILES, _WORDS), min_size=2, max_size=4), audience=_AUDIENCES)
-async def test_the_static_text_is_the_same_bytes_from_turn_to_turn_whatever_the_changing_parts_say(
-    tmp_path: Path, turns: list[tuple[dict[str, object], dict[str, str], str]], audience: Audience
-) -> None:
-    prompt_home = PromptHome(tmp_path / "marlow")
-    for name in ("USER.md", "AGENTS.md"):
-        prompt_home.write(name, f"The page {name}.\n")
-    prompt_home.write("IDENTITY.md", "---\nname: Marlow of the Quay\n---\n")
-    seen: set[str] = set()
-    for number, (says, files, about) in enumerate(turns):
-        for name, value in says.items():
-            setattr(prompt_home.known, name, value)
-        for name, text in files.items():
-            prompt_home.write(name, text)
-        least = Provenance.OWNER if number % 2 else Provenance.STRANGER
-        prompt = await prompt_home.prompt(audience, query=about, now=NOW + timedelta(hours=number), least=least)
-        (static,) = [block.text for block in prompt.blocks if block.group == "static"]
-        seen.add(static)
-        assert prompt.text.startswith(static)
-    assert len(seen) == 1

@@ -214,13 +214,12 @@ async def test_a_required_call_that_does_not_come_is_asked_for_once_more(
     assert [request["tool_choice"] for request in model.requests] == ["required", "required"]
 
 
-@pytest.mark.parametrize(("nudge", "rounds"), [("Decide now.", 2)])
 async def test_a_model_that_never_calls_is_left_alone_after_the_nudge(
-    take_turn: TakeTurn, model: ScriptedModel, nudge: str, rounds: int
+    take_turn: TakeTurn, model: ScriptedModel
 ) -> None:
-    model.plays(*[says("Words.")] * rounds)
-    turn_result = await take_turn(tool_choice="required", nudge=nudge)
-    assert (turn_result.stopped, turn_result.rounds, turn_result.text) == ("no_calls", rounds, "Words.")
+    model.plays(says("Words."), says("Words."))
+    turn_result = await take_turn(tool_choice="required", nudge="Decide now.")
+    assert (turn_result.stopped, turn_result.rounds, turn_result.text) == ("no_calls", 2, "Words.")
 
 
 async def test_a_refusal_ends_the_turn_with_the_words_of_the_service(take_turn: TakeTurn, model: ScriptedModel) -> None:

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.atproto.session import LOGINS_PER_DAY
 from adapters.atproto.types import Actor
 from common.clock import FakeClock, ScaledClock
 from common.person import Person, Trace
@@ -24,7 +23,7 @@ from modules.services.outbox.bodies import DeleteBody
 from modules.services.outbox.people import ACTS_OF_PEOPLE
 from modules.services.outbox.rules import policy, rules
 from modules.services.outbox.rules.policy import authority, first_trusted
-from modules.services.outbox.rules.rules import ETIQUETTE_RULES, LOGINS, POINTS_PER_HOUR, REPLIES_PER_PERSON, STRANGERS
+from modules.services.outbox.rules.rules import ETIQUETTE_RULES, POINTS_PER_HOUR, REPLIES_PER_PERSON, STRANGERS
 from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice
 from modules.services.outbox.types import ProposedAction, Verdict
 from modules.services.work.limits import TURN_LIMITS
@@ -377,18 +376,6 @@ def test_the_page_shows_every_rule_as_it_is_and_no_other() -> None:
         for one in TURN_LIMITS
     ]
     assert rows() == [*(as_row(etiquette_rule) for etiquette_rule in ETIQUETTE_RULES), *turns]
-
-
-def test_every_rule_has_a_name_of_its_own_a_number_a_source_and_a_reason() -> None:
-    assert len({etiquette_rule.name for etiquette_rule in ETIQUETTE_RULES}) == len(ETIQUETTE_RULES)
-    for etiquette_rule in ETIQUETTE_RULES:
-        assert etiquette_rule.limit > 0
-        assert etiquette_rule.source
-        assert len(etiquette_rule.explanation) > 20
-
-
-def test_the_limit_of_logins_is_the_one_that_the_session_keeps() -> None:
-    assert LOGINS.limit == LOGINS_PER_DAY == 20
 
 
 TRUSTED = """

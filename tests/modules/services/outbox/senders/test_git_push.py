@@ -10,13 +10,12 @@ from pathlib import Path
 
 from adapters.git.client import Git
 from adapters.git.worktree import Worktree
-from adapters.github.client import GitHub
 from common.clock import SystemClock
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.senders.github_changes import PushSender
 from modules.services.outbox.types import Intent
 from tests.adapters.results import err, ok
-from tests.loopback import to_loopback
+from tests.loopback import github_at
 from tests.modules.services.outbox.senders.test_github_senders import REPO, act
 from tests.town.github_place import GitHubPlace, needs_git, open_github_place
 from tests.trusting import identity_of
@@ -37,9 +36,7 @@ async def opened(folder: Path) -> AsyncIterator[tuple[GitHubPlace, PushSender, I
         (tree.tree / "beans.md").write_text("Beans.\n")
         assert ok(await tree.commit("task(1): Beans", name="ada", email="ada@x", at=datetime(2026, 3, 1, tzinfo=UTC)))
         sha = ok(await tree.changes(base)).sha
-        github = GitHub(
-            api_url=place.url, login="ada", token="t-ada", clock=SystemClock(), min_spacing_s=0, transport=to_loopback
-        )
+        github = github_at(place.url, "ada", SystemClock())
         intent = act("push", branch=BRANCH, sha=sha, folder="task/repository")
         yield place, PushSender(identity_of(github, SystemClock()), git, folder), intent, tree
         await github.aclose()

@@ -18,7 +18,7 @@ from modules.services.outbox.senders.github import github_senders
 from modules.services.outbox.types import AmbiguousErr, Intent, Sender
 from modules.services.plans.types import Task
 from tests.adapters.results import err, ok
-from tests.loopback import to_loopback
+from tests.loopback import github_at
 from tests.town.github_place import GitHubPlace, needs_git, open_github_place
 from tests.trusting import identity_of
 from town.github.faults import Fault, FaultKind
@@ -45,14 +45,7 @@ class Garden:
         ok(await ada.create_issue(REPO, "Beans", "Near the wall.\n- [ ] sow", labels=["plan"]))
 
     def client(self, login: str) -> GitHub:
-        github = GitHub(
-            api_url=self.place.url,
-            login=login,
-            token=f"t-{login}",
-            clock=SystemClock(),
-            min_spacing_s=0,
-            transport=to_loopback,
-        )
+        github = github_at(self.place.url, login, SystemClock())
         self._stack.push_async_callback(github.aclose)
         return github
 
@@ -343,9 +336,7 @@ async def test_a_second_pull_request_from_one_branch_is_the_first(garden: Garden
 
 
 async def test_what_is_no_body_for_a_sender_is_refused_and_nobody_writes_without_an_account(garden: Garden) -> None:
-    nobody = GitHub(
-        api_url=garden.place.url, login="", token="", clock=SystemClock(), min_spacing_s=0, transport=to_loopback
-    )
+    nobody = github_at(garden.place.url, "", SystemClock(), "")
     without_account = github_senders(identity_of(nobody, SystemClock()))
     for kind in without_account:
         strange = intent_of(kind, LikeBody(uri="at://x", cid="y"))
@@ -356,6 +347,6 @@ async def test_what_is_no_body_for_a_sender_is_refused_and_nobody_writes_without
 
 
 def test_every_kind_has_a_sender() -> None:
-    nobody = GitHub(api_url="http://127.0.0.1:1", login="", token="", clock=SystemClock(), transport=to_loopback)
+    nobody = github_at("http://127.0.0.1:1", "", SystemClock(), "")
     assert {*github_senders(identity_of(nobody, SystemClock())), "push"} == set(GITHUB_KINDS)
     assert set(GITHUB_KINDS) >= CREATING
