@@ -39,10 +39,10 @@ from bench.meeting_day import DAY, MORNING, PEER, SELF, SITE, SOUL, WORKSPACE, M
 from common.clock import Clock, SystemClock, parse_iso
 from common.files import write_atomic
 from modules.runtime.home import Home
+from tests.modules.lives.space.soul_in_room import Onlooker
 from tests.patience import until
 from tests.program import started
 from tests.running_town import KEY, open_running_town
-from tests.scenarios.room_society import Onlooker
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.model.service import GatewayMind, model_app

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from adapters.space.server import SpaceServer
+from tests.modules.lives.space.soul_in_room import Onlooker
 from tests.running_town import RunningTown
-from tests.scenarios.room_society import Onlooker
 from town.atproto.index import PROFILE
 from town.github.network import GitHubNetwork
 from town.github.values import StoredIssue, StoredRepo

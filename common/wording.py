@@ -164,7 +164,7 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def wrapped(indent: str, text: str, width: int) -> list[str]:
-    """Return `text` in lines of `width` characters, no word broken; later lines are indented by the length of `indent`."""
+    """Return `text` in lines of `width` characters, no word broken, later lines indented by the length of `indent`."""
     blank = " " * len(indent)
     return textwrap.wrap(
         text, width, initial_indent=indent, subsequent_indent=blank, break_long_words=False, break_on_hyphens=False
