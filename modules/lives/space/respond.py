@@ -90,7 +90,7 @@ class RoomResponder:
             rejected = self.talk.handle("rejected").request
             case = replace(case, snapshot=replace(case.snapshot, request=rejected))
         left = fallback(case.snapshot, new_messages=decided is not None, tells_talk=found.by_host, phrase=self.phrase)
-        if left.retry:
+        if left.retry.code == "retry":
             told = [f"{one.what}: {one.reason}" for one in case.refusals]
             again = await self._retried(case, "; ".join(told) or first.reason)
             if again.code == "speak":
@@ -143,19 +143,20 @@ class RoomResponder:
         return Resolved("speak", proposed=ProposedMessage(message, kept, reason, acts=True))
 
     async def _forced(self, left: Fallback, case: PendingDecision, reason: str, *, tells_talk: bool) -> Resolved:
-        request, commitment = case.snapshot.request, left.commitment
-        if left.force != "force":
-            return Resolved("needs_repo" if left.force == "ask_for_repo" else "silent", reason)
+        decision, commitment = left.force, left.commitment
+        if decision.code != "force":
+            return Resolved("needs_repo" if decision.code == "ask_for_repo" else "silent", reason)
         if commitment is None:
             return Resolved("silent", f"{reason}; and nothing honest can be made of the request without the model")
         thin = commitment.model_copy(update={"description": ""})
         better = enriched(commitment, await self.writer.enrich(thin, case.snapshot.latest_lines if tells_talk else ""))
         self.talk.handle("forced")
-        waited = f"waited {request.cycles} cycles, {request.owner_rejections} tries came to nothing"
-        case.note(Note("Forced action mode", f"[FORCED ACTION] {waited}", "queue", {"act": "forced"}))
+        case.note(Note("Forced action mode", f"[FORCED ACTION] {decision.reason}", "queue", {"act": "forced"}))
         if better != commitment:
             case.note(Note("Forced action enriched", f"{len(better.description)} characters"))
-        return Resolved("speak", proposed=ProposedMessage(self.phrase("space.creating"), (better,), waited, acts=True))
+        return Resolved(
+            "speak", proposed=ProposedMessage(self.phrase("space.creating"), (better,), decision.reason, acts=True)
+        )
 
 
 def _hindered(found: Filtered, snapshot: RoomSnapshot) -> Resolved | None:

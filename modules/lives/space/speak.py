@@ -59,8 +59,20 @@ _SPACE = regex.compile(r"\s+")
 _ADDRESSED = regex.compile(r"(?:@[\w.-]*\w[,:]?\s+)+")
 
 
-ForceDecision = Literal["force", "ask_for_repo", "wait"]
-"""Whether to act without our model, to ask the host for a repository, or neither."""
+@dataclass(frozen=True, slots=True)
+class RetryDecision:
+    """Whether our model is asked once more, and why or why not."""
+
+    code: Literal["retry", "not_ours", "no_news", "tried_enough"]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForceDecision:
+    """Whether to act without our model, or to ask the host for a repository, and why or why not."""
+
+    code: Literal["force", "ask_for_repo", "no_repo", "not_ours", "untried", "claimed", "forced_enough", "not_urgent"]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +86,7 @@ class Fallback:
 
     """
 
-    retry: bool
+    retry: RetryDecision
     force: ForceDecision
     commitment: Commitment | None = None
 
@@ -82,7 +94,7 @@ class Fallback:
 def fallback(snapshot: RoomSnapshot, *, new_messages: bool, tells_talk: bool, phrase: Phrase) -> Fallback:
     """Return what is left to the assignee of a request; `tells_talk`: the talk may be quoted where the work is done."""
     retry, force = should_retry(snapshot, new_messages=new_messages), should_force_action(snapshot)
-    if force != "force":
+    if force.code != "force":
         return Fallback(retry, force)
     talk = "\n".join(snapshot.lines) if tells_talk else ""
     made = build_forced_commitment(snapshot.request.content, snapshot.asked, snapshot.repo, talk, phrase=phrase)
@@ -95,22 +107,34 @@ def salvage(commitments: Iterable[Commitment], social_only: bool, phrase: Phrase
     return Salvaged(phrase("space.on_it", what=kept[0].type.replace("_", " ")), kept) if kept else None
 
 
-def should_retry(snapshot: RoomSnapshot, *, new_messages: bool) -> bool:
+def should_retry(snapshot: RoomSnapshot, *, new_messages: bool) -> RetryDecision:
     """Return whether our model gets another try: once in a check, and twice for a request."""
-    return new_messages and _is_our_turn(snapshot) and snapshot.request.owner_rejections <= SPACE_OWNER_RETRIES
+    if not_ours := _not_our_turn(snapshot):
+        return RetryDecision("not_ours", not_ours)
+    if not new_messages:
+        return RetryDecision("no_news", "nobody has spoken")
+    if snapshot.request.owner_rejections > SPACE_OWNER_RETRIES:
+        return RetryDecision("tried_enough", f"tried again {SPACE_OWNER_RETRIES} times for this request")
+    return RetryDecision("retry", "the owner owes the host an action")
 
 
-def should_force_action(snapshot: RoomSnapshot) -> ForceDecision:
+def should_force_action(snapshot: RoomSnapshot) -> ForceDecision:  # noqa: PLR0911 - one line for each reason
     """Return whether to act without our model: it had its try, no peer is at it, and the host waited long enough."""
     request = snapshot.request
-    may_act = request.attempts > 0 and not snapshot.is_claimed and request.forced < SPACE_MAX_FORCED_ACTIONS
-    if not _is_our_turn(snapshot) or not may_act:
-        return "wait"
+    if not_ours := _not_our_turn(snapshot):
+        return ForceDecision("not_ours", not_ours)
+    if not request.attempts:
+        return ForceDecision("untried", "our model has not tried yet")
+    if snapshot.is_claimed:
+        return ForceDecision("claimed", "a peer is at it")
+    if request.forced >= SPACE_MAX_FORCED_ACTIONS:
+        return ForceDecision("forced_enough", f"acted {SPACE_MAX_FORCED_ACTIONS} times already")
     if request.cycles < SPACE_FORCED_ACTION_CYCLES and request.owner_rejections < SPACE_FORCED_ACTION_REJECTIONS:
-        return "wait"
-    if snapshot.repo or snapshot.asked.kind == "post_bluesky":
-        return "force"
-    return "wait" if request.repo_asked else "ask_for_repo"
+        return ForceDecision("not_urgent", "it can wait")
+    if not snapshot.repo and snapshot.asked.kind != "post_bluesky":
+        return ForceDecision("no_repo" if request.repo_asked else "ask_for_repo", "no repository is known")
+    waited = f"waited {request.cycles} cycles, {request.owner_rejections} tries came to nothing"
+    return ForceDecision("force", waited)
 
 
 def may_ask_for_repo(snapshot: RoomSnapshot) -> bool:
@@ -154,8 +178,12 @@ def enriched(commitment: Commitment, body: str | None) -> Commitment:
     return commitment.model_copy(update={"description": body.strip()}) if body and _is_body(body) else commitment
 
 
-def _is_our_turn(snapshot: RoomSnapshot) -> bool:
-    return snapshot.is_owner and snapshot.is_open and not snapshot.social_only
+def _not_our_turn(snapshot: RoomSnapshot) -> str:
+    if not snapshot.is_owner:
+        return "somebody else owns the request"
+    if not snapshot.is_open:
+        return "no request is open"
+    return "social-only: nothing on GitHub is ours to make" if snapshot.social_only else ""
 
 
 def _is_body(body: str) -> bool:

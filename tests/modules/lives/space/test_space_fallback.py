@@ -80,8 +80,10 @@ def test_without_github_only_the_rest_is_kept() -> None:
     ],
 )  # fmt: skip
 def test_the_owner_is_asked_again_twice(where: RoomSnapshot, *, retries: bool) -> None:
-    assert should_retry(where, new_messages=True) is retries
-    assert not should_retry(where, new_messages=False)
+    decision = should_retry(where, new_messages=True)
+    assert (decision.code == "retry") is retries
+    assert decision.reason
+    assert should_retry(where, new_messages=False).code != "retry"
 
 
 @pytest.mark.parametrize(
@@ -108,14 +110,16 @@ def test_the_owner_is_asked_again_twice(where: RoomSnapshot, *, retries: bool) -
     ],
 )  # fmt: skip
 def test_a_thing_is_made_without_the_model_only_where_nothing_else_helps(where: RoomSnapshot, *, forces: bool) -> None:
-    assert (should_force_action(where) == "force") is forces
+    decision = should_force_action(where)
+    assert (decision.code == "force") is forces
+    assert decision.reason
 
 
 def test_who_knows_no_repository_asks_for_one_once() -> None:
     lost = replace(STUCK, repo=None)
-    assert should_force_action(lost) == "ask_for_repo"
-    assert should_force_action(replace(lost, request=replace(lost.request, repo_asked=True))) == "wait"
-    assert should_force_action(STUCK) == "force"
+    assert should_force_action(lost).code == "ask_for_repo"
+    assert should_force_action(replace(lost, request=replace(lost.request, repo_asked=True))).code == "no_repo"
+    assert should_force_action(STUCK).code == "force"
 
 
 def test_an_owner_that_never_acts_is_asked_twice_more_and_then_passed_over() -> None:
@@ -125,9 +129,9 @@ def test_an_owner_that_never_acts_is_asked_twice_more_and_then_passed_over() -> 
         where = stuck(request)
         steps.append(
             "retry"
-            if should_retry(where, new_messages=True)
+            if should_retry(where, new_messages=True).code == "retry"
             else "force"
-            if should_force_action(where) == "force"
+            if should_force_action(where).code == "force"
             else ""
         )
     assert steps == ["retry", "retry", "force", "force"]
