@@ -15,6 +15,7 @@ from modules.lives.github.types import (
     ResponseCode,
     ResponseDecision,
     ThreadOptions,
+    Urgency,
 )
 from modules.services.rituals.policy import has_memo_mark
 from modules.services.workspaces.sentinel import FINISHED_LABEL
@@ -26,6 +27,8 @@ MOST_REENTRIES = 1
 _KEPT_OPEN = frozenset({FINISHED_LABEL, "plan", "discussion"})
 _LATEST = 5
 _MOST_OWN = 3
+_MANY = 3
+_CROWD = 2
 _INTRODUCTION_CHARS = 160
 _APP = "[bot]"
 _BY_A_SOUL = "<!-- soul:intent="
@@ -103,28 +106,30 @@ def analyze_issue_thread(
 
     """
     own = thread.by(login)
-    code = _first_row(thread, login, options, peers)
+    code, urgency = _first_row(thread, login, options, peers)
     reason = _REASONS[code]
     if code is ResponseCode.NEW_COMMENTS:
         reason = reason.format(count=len(thread.later_than(login)))
     elif code is ResponseCode.ENOUGH_SAID:
         reason = reason.format(count=len(own))
-    return ResponseDecision(code, reason)
+    return ResponseDecision(code, reason, urgency)
 
 
-def _first_row(thread: IssueThread, login: str, options: ThreadOptions, peers: Collection[str]) -> ResponseCode:
+def _first_row(
+    thread: IssueThread, login: str, options: ThreadOptions, peers: Collection[str]
+) -> tuple[ResponseCode, Urgency]:
     own, later = thread.by(login), thread.later_than(login)
     if not thread.is_open:
-        return ResponseCode.CLOSED
+        return ResponseCode.CLOSED, "none"
     if options.is_review_requested:
-        return ResponseCode.REVIEW_REQUESTED
+        return ResponseCode.REVIEW_REQUESTED, "medium"
     if own and not later:
-        return ResponseCode.OWN_LAST
+        return ResponseCode.OWN_LAST, "none"
     if options.is_owner_request:
-        return ResponseCode.OWNER_REQUEST
+        return ResponseCode.OWNER_REQUEST, "high"
     if has_memo_mark(thread.issue.body) and not _has_people(later if own else thread.comments, login, peers):
-        return ResponseCode.RITUAL_MEMO
-    return _row_after_own(thread, login, later, peers) if own else _row_without_own(thread, login, options)
+        return ResponseCode.RITUAL_MEMO, "none"
+    return _row_after_own(thread, login, later, peers) if own else _row_without_own(thread, login, options, peers)
 
 
 def _has_people(comments: Iterable[Comment], login: str, peers: Collection[str]) -> bool:
@@ -135,25 +140,31 @@ def _has_people(comments: Iterable[Comment], login: str, peers: Collection[str])
     )
 
 
-def _row_after_own(thread: IssueThread, login: str, later: Sequence[Comment], peers: Collection[str]) -> ResponseCode:
+def _row_after_own(
+    thread: IssueThread, login: str, later: Sequence[Comment], peers: Collection[str]
+) -> tuple[ResponseCode, Urgency]:
     if not _has_people(later, login, peers) and not _any_mentions(later, login):
-        return ResponseCode.PEERS_ONLY
+        return ResponseCode.PEERS_ONLY, "none"
     latest = thread.comments[-_LATEST:]
     ours = _names(peers) | {login.lower()}
     by_people = [one for one in latest if one.author.lower() not in ours and not is_program(one.author)]
     if len(thread.by(login)) >= _MOST_OWN and not _any_mentions(by_people, login):
-        return ResponseCode.ENOUGH_SAID
-    return ResponseCode.NEW_COMMENTS
+        return ResponseCode.ENOUGH_SAID, "none"
+    return ResponseCode.NEW_COMMENTS, "high" if len(later) >= _MANY else "medium"
 
 
-def _row_without_own(thread: IssueThread, login: str, options: ThreadOptions) -> ResponseCode:
+def _row_without_own(
+    thread: IssueThread, login: str, options: ThreadOptions, peers: Collection[str]
+) -> tuple[ResponseCode, Urgency]:
     if _any_mentions(thread.comments[-_LATEST:], login):
-        return ResponseCode.MENTIONED
+        return ResponseCode.MENTIONED, "high"
     if mentions(thread.issue.body, login):
-        return ResponseCode.MENTIONED_IN_BODY
+        known = _names(peers)
+        crowded = sum(one.author.lower() in known for one in thread.comments) >= _CROWD
+        return ResponseCode.MENTIONED_IN_BODY, "low" if crowded else "high"
     if options.is_workspace_issue:
-        return ResponseCode.WORKSPACE_ISSUE
-    return ResponseCode.NOT_ADDRESSED
+        return ResponseCode.WORKSPACE_ISSUE, "low"
+    return ResponseCode.NOT_ADDRESSED, "none"
 
 
 _REASONS: dict[ResponseCode, str] = {

@@ -6,12 +6,15 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
+from typing import Literal
 
 from adapters.github.types import Comment, Issue, ReviewComment
 from modules.services.agent.tools.types import Revision
 from modules.services.github_threads.threads import WaitingThread
 from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody, ReviewBody
 from modules.services.workspaces.trust import TrustedAccounts
+
+Urgency = Literal["high", "medium", "low", "none"]
 
 
 class ResponseCode(StrEnum):
@@ -38,29 +41,18 @@ class ResponseCode(StrEnum):
     REVIEW_BY_TEST = "review-by-test"
 
 
-_TO_BE_ANSWERED = frozenset(
-    {
-        ResponseCode.OWNER_REQUEST,
-        ResponseCode.NEW_COMMENTS,
-        ResponseCode.MENTIONED,
-        ResponseCode.MENTIONED_IN_BODY,
-        ResponseCode.REVIEW_REQUESTED,
-        ResponseCode.WORKSPACE_ISSUE,
-    }
-)
-
-
 @dataclass(frozen=True, slots=True)
 class ResponseDecision:
-    """Whether a thread is answered: the code for programs, and the reason for people."""
+    """Whether a thread is answered: the code for programs, the reason for people, and how urgent it is."""
 
     code: ResponseCode
     reason: str
+    urgency: Urgency = "none"
 
     @property
     def responds(self) -> bool:
         """Whether the thread is to be answered."""
-        return self.code in _TO_BE_ANSWERED
+        return self.urgency != "none"
 
 
 @dataclass(frozen=True, slots=True)

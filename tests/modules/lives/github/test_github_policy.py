@@ -6,6 +6,7 @@ The thread that a model reads is bounded, and holds nothing that readers of the 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
@@ -26,7 +27,7 @@ from modules.lives.github.policy import (
     strip_self_mention,
 )
 from modules.lives.github.thread_text import format_thread_for_context
-from modules.lives.github.types import IssueThread, KnownParticipants, ResponseCode, ThreadOptions
+from modules.lives.github.types import IssueThread, KnownParticipants, ResponseCode, ThreadOptions, Urgency
 from modules.services.workspaces.trust import TrustedAccounts
 from tests.modules.lives.github.threads import ME, at, thread
 from tests.trusting import account
@@ -39,51 +40,53 @@ PEER, ASKED = ("juno", "I think so too."), ("kit", f"@{ME} which of them?")
 MEMO, MARK = "We keep it.\n\n<!-- soul:ritual=at://did:plc:ada/app.bsky.feed.post/1 -->", "<!-- soul:intent=12ab -->"
 CODE = ResponseCode
 
-TABLE: list[tuple[str, IssueThread, ThreadOptions, tuple[str, ...], ResponseCode, bool]] = [
-    ("closed", thread(ASKED, state="closed"), OWNER, (), CODE.CLOSED, False),
-    ("the last comment is ours", thread(MORE, OWN), NONE, (), CODE.OWN_LAST, False),
-    ("the last comment is ours, whatever the owner asks", thread(MORE, OWN), OWNER, (), CODE.OWN_LAST, False),
-    ("the owner asks", thread(), OWNER, (), CODE.OWNER_REQUEST, True),
-    ("the owner asks after we spoke", thread(OWN, PEER), OWNER, PEERS, CODE.OWNER_REQUEST, True),
-    ("the memo of a ritual", thread(PEER, body=MEMO), WORKSPACE, PEERS, CODE.RITUAL_MEMO, False),
-    ("another SOUL wrote there", thread(("ada", f"Mine.\n{MARK}"), body=MEMO), WORKSPACE, (), CODE.RITUAL_MEMO, False),
-    ("a person wrote to the memo", thread(OWN, MORE, body=MEMO), WORKSPACE, PEERS, CODE.NEW_COMMENTS, True),
-    ("only peers spoke since", thread(OWN, PEER), NONE, PEERS, CODE.PEERS_ONLY, False),
+TABLE: list[tuple[str, IssueThread, ThreadOptions, tuple[str, ...], ResponseCode, Urgency]] = [
+    ("closed", thread(ASKED, state="closed"), OWNER, (), CODE.CLOSED, "none"),
+    ("the last comment is ours", thread(MORE, OWN), NONE, (), CODE.OWN_LAST, "none"),
+    ("the last comment is ours, whatever the owner asks", thread(MORE, OWN), OWNER, (), CODE.OWN_LAST, "none"),
+    ("the owner asks", thread(), OWNER, (), CODE.OWNER_REQUEST, "high"),
+    ("the owner asks after we spoke", thread(OWN, PEER), OWNER, PEERS, CODE.OWNER_REQUEST, "high"),
+    ("the memo of a ritual", thread(PEER, body=MEMO), WORKSPACE, PEERS, CODE.RITUAL_MEMO, "none"),
+    ("another SOUL wrote there", thread(("ada", f"Mine.\n{MARK}"), body=MEMO), WORKSPACE, (), CODE.RITUAL_MEMO, "none"),
+    ("a person wrote to the memo", thread(OWN, MORE, body=MEMO), WORKSPACE, PEERS, CODE.NEW_COMMENTS, "medium"),
+    ("only peers spoke since", thread(OWN, PEER), NONE, PEERS, CODE.PEERS_ONLY, "none"),
     ("only a SOUL that we do not know spoke since", thread(OWN, ("ada", f"So do I.\n{MARK}")), NONE, (),
-     CODE.PEERS_ONLY, False),
-    ("only an app spoke since", thread(OWN, ("ci[bot]", "All green.")), NONE, (), CODE.PEERS_ONLY, False),
-    ("a person spoke since, and no peer is known", thread(OWN, MORE), NONE, (), CODE.NEW_COMMENTS, True),
-    ("a peer mentions us", thread(OWN, ("vesper", f"@{ME}, and you?")), NONE, PEERS, CODE.NEW_COMMENTS, True),
-    ("thrice is enough", thread(OWN, MORE, OWN, MORE, OWN, MORE), NONE, PEERS, CODE.ENOUGH_SAID, False),
+     CODE.PEERS_ONLY, "none"),
+    ("only an app spoke since", thread(OWN, ("ci[bot]", "All green.")), NONE, (), CODE.PEERS_ONLY, "none"),
+    ("a person spoke since, and no peer is known", thread(OWN, MORE), NONE, (), CODE.NEW_COMMENTS, "medium"),
+    ("a peer mentions us", thread(OWN, ("vesper", f"@{ME}, and you?")), NONE, PEERS, CODE.NEW_COMMENTS, "medium"),
+    ("thrice is enough", thread(OWN, MORE, OWN, MORE, OWN, MORE), NONE, PEERS, CODE.ENOUGH_SAID, "none"),
     ("a peer's mention is no call", thread(OWN, MORE, OWN, MORE, OWN, ("juno", f"@{ME}?")), NONE, PEERS,
-     CODE.ENOUGH_SAID, False),
+     CODE.ENOUGH_SAID, "none"),
     ("an app's mention is no call", thread(OWN, MORE, OWN, MORE, OWN, ("ci[bot]", f"@{ME}?")), NONE, PEERS,
-     CODE.ENOUGH_SAID, False),
-    ("a person calls for a fourth", thread(OWN, MORE, OWN, MORE, OWN, ASKED), NONE, PEERS, CODE.NEW_COMMENTS, True),
+     CODE.ENOUGH_SAID, "none"),
+    ("a person calls for a fourth", thread(OWN, MORE, OWN, MORE, OWN, ASKED), NONE, PEERS, CODE.NEW_COMMENTS, "medium"),
     ("a person calls where nobody is known", thread(OWN, MORE, OWN, MORE, OWN, ASKED), NONE, (),
-     CODE.NEW_COMMENTS, True),
-    ("somebody spoke since", thread(OWN, MORE), NONE, PEERS, CODE.NEW_COMMENTS, True),
-    ("mentioned", thread(MORE, ASKED), NONE, (), CODE.MENTIONED, True),
-    ("only quoted", thread(MORE, ("kit", f"> @{ME} narrow?\n\nWe are done.")), NONE, (), CODE.NOT_ADDRESSED, False),
-    ("mentioned too long ago", thread(ASKED, *[MORE] * 5), NONE, (), CODE.NOT_ADDRESSED, False),
-    ("mentioned in the first text", thread(body=f"@{ME} look"), NONE, (), CODE.MENTIONED_IN_BODY, True),
-    ("mentioned there, and peers spoke", thread(PEER, PEER, body=f"@{ME}"), NONE, PEERS, CODE.MENTIONED_IN_BODY, True),
-    ("our review is asked for", thread(is_pull_request=True), REVIEW, (), CODE.REVIEW_REQUESTED, True),
-    ("our review, below our own comment", thread(MORE, OWN), REVIEW, PEERS, CODE.REVIEW_REQUESTED, True),
-    ("an issue of our workspace", thread(MORE), WORKSPACE, (), CODE.WORKSPACE_ISSUE, True),
-    ("nobody addresses us", thread(MORE), NONE, PEERS, CODE.NOT_ADDRESSED, False),
-    ("the name of somebody else", thread(("kit", f"@{ME}-two look")), NONE, (), CODE.NOT_ADDRESSED, False),
+     CODE.NEW_COMMENTS, "medium"),
+    ("somebody spoke since", thread(OWN, MORE), NONE, PEERS, CODE.NEW_COMMENTS, "medium"),
+    ("three spoke since", thread(OWN, MORE, MORE, MORE), NONE, PEERS, CODE.NEW_COMMENTS, "high"),
+    ("mentioned", thread(MORE, ASKED), NONE, (), CODE.MENTIONED, "high"),
+    ("only quoted", thread(MORE, ("kit", f"> @{ME} narrow?\n\nWe are done.")), NONE, (), CODE.NOT_ADDRESSED, "none"),
+    ("mentioned too long ago", thread(ASKED, *[MORE] * 5), NONE, (), CODE.NOT_ADDRESSED, "none"),
+    ("mentioned in the first text", thread(body=f"@{ME} look"), NONE, (), CODE.MENTIONED_IN_BODY, "high"),
+    ("mentioned there, and peers spoke", thread(PEER, PEER, body=f"@{ME}"), NONE, PEERS, CODE.MENTIONED_IN_BODY, "low"),
+    ("our review is asked for", thread(is_pull_request=True), REVIEW, (), CODE.REVIEW_REQUESTED, "medium"),
+    ("our review, below our own comment", thread(MORE, OWN), REVIEW, PEERS, CODE.REVIEW_REQUESTED, "medium"),
+    ("an issue of our workspace", thread(MORE), WORKSPACE, (), CODE.WORKSPACE_ISSUE, "low"),
+    ("nobody addresses us", thread(MORE), NONE, PEERS, CODE.NOT_ADDRESSED, "none"),
+    ("the name of somebody else", thread(("kit", f"@{ME}-two look")), NONE, (), CODE.NOT_ADDRESSED, "none"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("found", "options", "peers", "code", "responds"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE]
+    ("found", "options", "peers", "code", "urgency"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE]
 )
 def test_the_first_row_that_applies_decides(
-    found: IssueThread, options: ThreadOptions, peers: tuple[str, ...], code: ResponseCode, *, responds: bool
+    found: IssueThread, options: ThreadOptions, peers: tuple[str, ...], code: ResponseCode, urgency: Urgency
 ) -> None:
     decision = analyze_issue_thread(found, ME.upper(), options, peers)
-    assert (decision.code, decision.responds) == (code, responds)
+    assert (decision.code, decision.urgency) == (code, urgency)
+    assert decision.responds == (urgency != "none")
     assert "{" not in decision.reason
 
 
@@ -92,6 +95,7 @@ def test_every_code_of_the_table_is_tried_and_every_code_has_a_reason() -> None:
     around |= {CODE.REVIEW_NOT_AWAITED, CODE.REVIEW_GIVEN, CODE.REVIEW_BY_TEST}
     assert {row[4] for row in TABLE} | around == set(CODE)
     assert all(policy.decision_of(code).reason for code in CODE)
+    assert {row[5] for row in TABLE} == set(get_args(Urgency))
 
 
 def test_nobody_is_a_peer_who_is_not_known_as_one() -> None:
