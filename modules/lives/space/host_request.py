@@ -17,7 +17,7 @@ import regex
 from adapters.space.types import DECLINES, HOST
 from common.constants import MINUTE_MS, SPACE_CLAIM_TTL_MS
 from modules.lives.space.request_parser import answers
-from modules.lives.space.types import HistoryEntry, HostRequest, OwnWork, PeerEvent
+from modules.lives.space.types import Escalation, HistoryEntry, HostRequest, OwnWork, PeerEvent
 
 SPACE_CRITICAL_CYCLES = 2
 SPACE_MAX_REOPENS = 2
@@ -131,9 +131,11 @@ def assignee_of(state: HostRequest, action: HistoryEntry | None) -> str:
     return action.answers.asker if action.answers else ""
 
 
-def is_critical(state: HostRequest, now: datetime) -> bool:
-    """Return whether the host has waited too long for the request, and no peer's claim on it holds."""
-    return is_open(state) and state.cycles >= SPACE_CRITICAL_CYCLES and not is_claimed(state, now)
+def escalation_level(state: HostRequest, now: datetime | None = None) -> Escalation:
+    """Return how urgent the request is; with `now`, `none` while a peer's claim on it holds."""
+    if not is_open(state) or not state.cycles or (now is not None and is_claimed(state, now)):
+        return "none"
+    return "critical" if state.cycles >= SPACE_CRITICAL_CYCLES else "info"
 
 
 def follow_up(state: HostRequest, latest_host: HistoryEntry | None, own: OwnWork) -> FollowUp:

@@ -98,7 +98,7 @@ def _verdict_on_request(snapshot: RoomSnapshot) -> str:
         return "Nobody"
     if snapshot.me in snapshot.addressed:
         return "Asked Beside"
-    return "Late" if snapshot.is_critical else _ROLES.get(snapshot.role, "Other")
+    return "Late" if snapshot.escalation == "critical" else _ROLES.get(snapshot.role, "Other")
 
 
 def _verdict_on_talk(snapshot: RoomSnapshot) -> str:
@@ -473,7 +473,7 @@ def room_facts(snapshot: RoomSnapshot, today: str = "") -> RoomFacts:
         mode=snapshot.mode,
         addressed=snapshot.addressed,
         request=snapshot.request.content if waits else "",
-        critical=waits and snapshot.is_critical,
+        critical=waits and snapshot.escalation == "critical",
         owner=snapshot.owner or "",
         is_owner=snapshot.is_owner,
         role=snapshot.role,

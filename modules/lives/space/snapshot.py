@@ -12,6 +12,7 @@ from modules.lives.space.policy import Signal, agent_messages
 from modules.lives.space.request_parser import told
 from modules.lives.space.types import (
     Counts,
+    Escalation,
     HistoryEntry,
     HostRequest,
     Mode,
@@ -68,7 +69,7 @@ class RoomSnapshot:
         saturation: how many of them are enough.
         budget: how many of our own without a commitment are enough.
         signal: what the model is told of that.
-        is_critical: whether the host has waited too long for it.
+        escalation: how urgent the request is.
         follow_up: what the host's newest message calls for.
         addressed: whom the host's newest message addresses, if it is new.
         repo: the repository that the host's newest words name, else the one that the talk is about, else the workspace
@@ -105,7 +106,7 @@ class RoomSnapshot:
     saturation: int = 0
     budget: int = 0
     signal: Signal = "none"
-    is_critical: bool = False
+    escalation: Escalation = "none"
     follow_up: FollowUp = "none"
     addressed: tuple[str, ...] = ()
     repo: str | None = None

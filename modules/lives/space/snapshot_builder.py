@@ -20,9 +20,9 @@ from modules.lives.space.host_request import (
     Looked,
     assignee_of,
     content_of,
+    escalation_level,
     follow_up,
     is_claimed,
-    is_critical,
     is_open,
 )
 from modules.lives.space.perceive import Classified, RoomConversation
@@ -185,7 +185,7 @@ class SnapshotBuilder:
             saturation=threshold,
             budget=role_budget(role, mode),
             signal=saturation_signal(counts, threshold),
-            is_critical=is_critical(request, now),
+            escalation=escalation_level(request, now),
             follow_up=follow_up(meant, latest if is_new else None, work),
             addressed=self._addressed(latest) if is_new else (),
             repo=repo,

@@ -13,6 +13,7 @@ from modules.services.commitments.naming import QueuedCommitment
 
 Mode = Literal["action", "discussion"]
 Role = Literal["actor", "reviewer", "observer"]
+Escalation = Literal["none", "info", "critical"]
 Check = Literal[
     "list",
     "empty_promise",

@@ -14,9 +14,9 @@ from common.text.host_intent import HostIntent
 from modules.lives.space.host_request import (
     Looked,
     committed,
+    escalation_level,
     follow_up,
     is_claimed,
-    is_critical,
     is_done_chat,
     is_open,
     next_request,
@@ -63,11 +63,12 @@ def look(
 def test_a_new_request_is_open_and_noted_at_once() -> None:
     assert is_open(ASKED)
     assert (ASKED.content, ASKED.requested_at, ASKED.cycles) == ("Open an issue for the login", NOW, 1)
-    assert not is_critical(ASKED, NOW)
+    assert escalation_level(ASKED) == "info"
 
 
 def test_a_room_in_which_nothing_was_asked_stays_quiet() -> None:
     assert next_request(HostRequest(), Looked(None, host(intent="discussion"), NOW, NOTHING)) == HostRequest()
+    assert escalation_level(HostRequest()) == "none"
     assert follow_up(HostRequest(), host(intent="follow_up"), NOTHING) == "none"
 
 
@@ -85,7 +86,7 @@ def test_urgency_grows_once_in_five_seconds_with_or_without_words() -> None:
         state = look(state, second)
         cycles.append(state.cycles)
     assert cycles == [1] * 5 + [2] * 5 + [3] * 5 + [4]
-    assert is_critical(state, NOW)
+    assert escalation_level(state) == "critical"
 
 
 @given(st.lists(st.tuples(st.integers(0, 4000), st.booleans()), max_size=60))
@@ -140,8 +141,8 @@ def test_what_peers_do_counts_from_the_moment_it_was_asked(
 
 def test_a_claim_rests_the_request_for_a_minute_and_a_renewal_for_another() -> None:
     state = look(ASKED, 10, peer_event("claim", 10))
-    assert not is_critical(replace(state, cycles=2), NOW + 69 * S)
-    assert is_critical(replace(state, cycles=2), NOW + 70 * S)
+    assert escalation_level(state, NOW + 69 * S) == "none"
+    assert escalation_level(state, NOW + 70 * S) == "info"
     assert look(state, 69).cycles == 1
     assert look(state, 70).cycles == 2
     renewed = look(state, 40, peer_event("claim", 40))
@@ -152,7 +153,7 @@ def test_a_claim_rests_the_request_for_a_minute_and_a_renewal_for_another() -> N
 def test_a_question_after_it_makes_an_open_request_critical_once() -> None:
     asks = host("did you do it?", s=1, intent="follow_up")
     urged = look(ASKED, 1, latest=asks)
-    assert (urged.cycles, is_critical(urged, NOW)) == (2, True)
+    assert (urged.cycles, escalation_level(urged)) == (2, "critical")
     assert look(urged, 2, latest=asks).cycles == 2
     assert look(urged, 6, latest=asks).cycles == 3
     assert look(replace(ASKED, cycles=5), 1, latest=asks).cycles == 5
@@ -221,7 +222,7 @@ def test_a_commitment_given_up_opens_the_request_twice_and_then_never() -> None:
     assert not is_open(lost)
     assert reopen(lost) == lost
     assert look(lost, 600) == lost
-    assert not is_critical(lost, NOW)
+    assert escalation_level(lost) == "none"
 
 
 @pytest.mark.parametrize(

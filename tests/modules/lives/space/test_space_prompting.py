@@ -80,6 +80,7 @@ OPEN = replace(
     owner="marvin",
     is_owner=True,
     request=HostRequest(REQUEST, "m0", NOW - timedelta(seconds=12), fulfilled=False, cycles=1),
+    escalation="info",
 )
 
 
@@ -117,7 +118,7 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
         (OPEN, "YOU are the assignee"),
         (replace(OPEN, is_owner=False, owner="rebecca"), "rebecca is the assignee"),
         (replace(OPEN, is_owner=False, owner=None), "Nobody here can do this on GitHub"),
-        (replace(OPEN, is_owner=False, owner="rebecca", is_critical=True), "the host has waited too long"),
+        (replace(OPEN, is_owner=False, owner="rebecca", escalation="critical"), "the host has waited too long"),
         (replace(OPEN, is_owner=False, owner="rebecca", addressed=("marvin",)), "The host speaks to you as well"),
         (replace(OPEN, is_claimed=True), "A peer is at the open request"),
         (replace(OPEN, is_owner=False, owner="rebecca", role="reviewer"), "let rebecca act first"),
@@ -225,7 +226,7 @@ SITUATIONS: dict[str, list[Any]] = {
     "owner": ["marvin", "rebecca", None],
     "role": ["actor", "reviewer", "observer"],
     "signal": ["none", "saturated", "spoken", "only_new"],
-    "is_critical": [False, True],
+    "escalation": ["none", "critical"],
     "addressed": [(), ("marvin",), ("rebecca",)],
     "repo": [None, "acme/site"],
 }
