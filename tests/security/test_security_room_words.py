@@ -29,7 +29,7 @@ from modules.lives.space.classifiers import ModelIntentClassifier
 from modules.lives.space.commitment_maker import JournalReporter, Note, show_event
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.first_look import shown as shown_to_a_first_look
-from modules.lives.space.host_request import Looked, is_claimed, next_request
+from modules.lives.space.host_request import advance_host_request, is_claimed
 from modules.lives.space.perceive import MessagesArrived, RoomConversation, RoomPerceiver, new_entries
 from modules.lives.space.prompting import PromptWriter
 from modules.lives.space.request_parser import listed, shown, told, transcript
@@ -315,8 +315,8 @@ def test_a_peer_who_claims_for_ever_keeps_the_others_from_acting_for_ten_minutes
     state, rested = HostRequest(), 0
     for minute in range(60):
         now = NOW + timedelta(minutes=minute, seconds=30)
-        squatting = PeerEvent("claim", "eve", now - timedelta(seconds=1), "create_issue", f"x/y#{minute}")
-        state = next_request(state, Looked(said, said, now, OwnWork(), (squatting,), owner="marvin"))
+        squatting = [PeerEvent("claim", "eve", now - timedelta(seconds=1), "create_issue", f"x/y#{minute}")]
+        state = advance_host_request(state, said, said, now, OwnWork(), squatting, owner="marvin")
         rested += is_claimed(state, now)
     assert rested <= 10
     assert state.cycles >= 40

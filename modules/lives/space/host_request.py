@@ -47,19 +47,7 @@ RequestEvent = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A look at the room.
-
-    Attributes:
-        latest_action: the host's newest message that asks for something to be done, if any.
-        latest_host: the host's newest message.
-        now: aware UTC, of the same clock as the messages' times.
-        own_commitments: our commitments in this request's conversation.
-        peer_events: the acts of peers, at least since the last look. For a replayed request, the whole record, with
-            our own acts in an earlier process.
-        owner: the assignee, who acts on it.
-        frozen: whether this look does not count, because the assignee is typing.
-
-    """
+    """A look at the room; see `advance_host_request`."""
 
     latest_action: HistoryEntry | None
     latest_host: HistoryEntry | None
@@ -74,11 +62,20 @@ def next_request(state: HostRequest, event: Looked | RequestEvent) -> HostReques
     """Return the request after `event`. Pure, and the only place that changes a request."""
     match event:
         case Looked():
-            return _looked_at(state, event)
+            return advance_host_request(
+                state,
+                event.latest_action,
+                event.latest_host,
+                event.now,
+                event.own_commitments,
+                event.peer_events,
+                owner=event.owner,
+                frozen=event.frozen,
+            )
         case "attempted":
-            return replace(state, attempts=state.attempts + 1) if is_open(state) else state
+            return count_attempt(state)
         case "rejected":
-            return replace(state, owner_rejections=state.owner_rejections + 1) if is_open(state) else state
+            return count_rejection(state)
         case "forced":
             return replace(state, forced=state.forced + 1)
         case "committed":
@@ -149,24 +146,47 @@ def follow_up(state: HostRequest, latest_host: HistoryEntry | None, own: OwnWork
     return "wake_commitments" if own.live else "none"
 
 
-def _looked_at(state: HostRequest, look: Looked) -> HostRequest:
-    """Return the state after one more look."""
-    state = _asked(state, look.latest_action, look.now, look.peer_events)
-    if is_withdrawn(state, look.latest_host):
+def advance_host_request(  # noqa: PLR0917 - the order that all agents' authors know
+    state: HostRequest,
+    latest_action: HistoryEntry | None,
+    latest_host: HistoryEntry | None,
+    now: datetime,
+    own_commitments: OwnWork,
+    peer_events: Sequence[PeerEvent] = (),
+    *,
+    owner: str | None = None,
+    frozen: bool = False,
+) -> HostRequest:
+    """Return the state after one more look.
+
+    Args:
+        state: the state before.
+        latest_action: the host's newest message that asks for something to be done, if any.
+        latest_host: the host's newest message.
+        now: aware UTC, of the same clock as the messages' times.
+        own_commitments: our commitments in this request's conversation.
+        peer_events: the acts of peers, at least since the last look. For a replayed request, the whole record, with
+            our own acts in an earlier process.
+        owner: the assignee, who acts on it.
+        frozen: whether this look does not count, because the assignee is typing.
+
+    """
+    state = _asked(state, latest_action, now, peer_events)
+    if is_withdrawn(state, latest_host):
         state = HostRequest(entry_id=state.entry_id, requested_at=state.requested_at)
     if not state.content or state.given_up:
         return state
-    state = _asked_about(state, look.latest_host, look.now, look.own_commitments, look.peer_events)
+    state = _asked_about(state, latest_host, now, own_commitments, peer_events)
     if state.fulfilled:
         return state
-    if look.own_commitments.live or look.own_commitments.completed:
+    if own_commitments.live or own_commitments.completed:
         return committed(state)
-    state = _with_peer_events(state, look.peer_events, look.owner)
-    if state.fulfilled or look.frozen or is_claimed(state, look.now):
+    state = _with_peer_events(state, peer_events, owner)
+    if state.fulfilled or frozen or is_claimed(state, now):
         return state
-    if state.last_cycle_at is not None and look.now - state.last_cycle_at < CYCLE:
+    if state.last_cycle_at is not None and now - state.last_cycle_at < CYCLE:
         return state
-    return replace(state, cycles=state.cycles + 1, last_cycle_at=look.now)
+    return replace(state, cycles=state.cycles + 1, last_cycle_at=now)
 
 
 def committed(state: HostRequest) -> HostRequest:
@@ -181,6 +201,16 @@ def reopen(state: HostRequest) -> HostRequest:
     if state.reopened >= SPACE_MAX_REOPENS:
         return replace(state, given_up=True, claimed_until=None)
     return replace(state, fulfilled=False, attempts=0, reopened=state.reopened + 1, claimed_until=None)
+
+
+def count_attempt(state: HostRequest) -> HostRequest:
+    """Return the state after a completed try of our model for the request, whatever the result."""
+    return replace(state, attempts=state.attempts + 1) if is_open(state) else state
+
+
+def count_rejection(state: HostRequest) -> HostRequest:
+    """Return the state after our own try for the request failed, by a check or by our own choice."""
+    return replace(state, owner_rejections=state.owner_rejections + 1) if is_open(state) else state
 
 
 def _asked(

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.schemas import Commitment
-from modules.lives.space.host_request import is_claimed, is_open, next_request
+from modules.lives.space.host_request import count_rejection, is_claimed, is_open
 from modules.lives.space.request_parser import (
     answers,
     detect_repo,
@@ -125,7 +125,7 @@ def test_who_knows_no_repository_asks_for_one_once() -> None:
 def test_an_owner_that_never_acts_is_asked_twice_more_and_then_passed_over() -> None:
     request, steps = replace(OPEN, cycles=1, attempts=1), []
     for _ in range(4):
-        request = next_request(request, "rejected")
+        request = count_rejection(request)
         where = stuck(request)
         steps.append(
             "retry"

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from common.text.host_intent import HostIntent
 from modules.lives.space.host_request import (
     Looked,
+    advance_host_request,
     committed,
+    count_attempt,
+    count_rejection,
     escalation_level,
     follow_up,
     is_claimed,
@@ -44,7 +47,7 @@ def peer_event(kind: EventKind, s: float, action: str = "create_issue", name: st
     return PeerEvent(kind, name, NOW + s * S, action)
 
 
-ASKED = next_request(HostRequest(), Looked(host(), host(), NOW, NOTHING))
+ASKED = advance_host_request(HostRequest(), host(), host(), NOW, NOTHING)
 
 
 def look(
@@ -56,8 +59,9 @@ def look(
     frozen: bool = False,
     owner: str = "marvin",
 ) -> HostRequest:
-    seen = Looked(host(), latest or host(), NOW + s * S, own, peer_events, owner=owner, frozen=frozen)
-    return next_request(state, seen)
+    return advance_host_request(
+        state, host(), latest or host(), NOW + s * S, own, peer_events, owner=owner, frozen=frozen
+    )
 
 
 def test_a_new_request_is_open_and_noted_at_once() -> None:
@@ -67,14 +71,14 @@ def test_a_new_request_is_open_and_noted_at_once() -> None:
 
 
 def test_a_room_in_which_nothing_was_asked_stays_quiet() -> None:
-    assert next_request(HostRequest(), Looked(None, host(intent="discussion"), NOW, NOTHING)) == HostRequest()
+    assert advance_host_request(HostRequest(), None, host(intent="discussion"), NOW, NOTHING) == HostRequest()
     assert escalation_level(HostRequest()) == "none"
     assert follow_up(HostRequest(), host(intent="follow_up"), NOTHING) == "none"
 
 
 def test_another_request_takes_the_place_of_the_first() -> None:
     old = replace(ASKED, cycles=7, owner_rejections=2, forced=1, reopened=2, fulfilled=True)
-    new = next_request(old, Looked(host("Open a plan", s=60), None, NOW + 60 * S, NOTHING))
+    new = advance_host_request(old, host("Open a plan", s=60), None, NOW + 60 * S, NOTHING)
     assert new == HostRequest(
         "Open a plan", "Open a plan@60", NOW + 60 * S, fulfilled=False, cycles=1, last_cycle_at=NOW + 60 * S
     )
@@ -166,15 +170,15 @@ def test_a_question_from_before_we_came_urges_nobody() -> None:
 
 def test_the_same_words_once_more_press_an_open_request_and_make_no_second_of_one_that_is_kept() -> None:
     again = host(s=30)
-    pressed = next_request(ASKED, Looked(again, again, NOW + 2 * S, NOTHING))
+    pressed = advance_host_request(ASKED, again, again, NOW + 2 * S, NOTHING)
     assert (pressed.cycles, pressed.entry_id, pressed.requested_at) == (2, again.id, NOW)
-    kept = next_request(committed(ASKED), Looked(again, again, NOW + 30 * S, OwnWork(completed=1)))
+    kept = advance_host_request(committed(ASKED), again, again, NOW + 30 * S, OwnWork(completed=1))
     assert kept.fulfilled
 
 
 def test_the_same_words_after_we_gave_up_are_a_new_request() -> None:
     lost = replace(ASKED, given_up=True, reopened=2)
-    again = next_request(lost, Looked(host(s=300), host(s=300), NOW + 300 * S, NOTHING))
+    again = advance_host_request(lost, host(s=300), host(s=300), NOW + 300 * S, NOTHING)
     assert is_open(again)
     assert again.reopened == 0
 
@@ -242,17 +246,17 @@ def test_a_replayed_request_is_open_only_if_it_is_young_and_nobody_took_it(
     age_s: int, peer_events: tuple[PeerEvent, ...], *, opened: bool
 ) -> None:
     entry = replayed(s=-age_s)
-    state = next_request(HostRequest(), Looked(entry, entry, NOW, NOTHING, peer_events))
+    state = advance_host_request(HostRequest(), entry, entry, NOW, NOTHING, peer_events)
     assert is_open(state) is opened
-    again = next_request(state, Looked(entry, entry, NOW + 30 * S, NOTHING, peer_events))
+    again = advance_host_request(state, entry, entry, NOW + 30 * S, NOTHING, peer_events)
     assert is_open(again) is opened
 
 
 def test_tries_are_counted_only_while_the_request_is_open() -> None:
-    tried = next_request(next_request(ASKED, "attempted"), "rejected")
+    tried = count_rejection(count_attempt(ASKED))
     assert (tried.attempts, tried.owner_rejections) == (1, 1)
-    assert next_request(committed(ASKED), "attempted").attempts == 0
-    assert next_request(committed(ASKED), "rejected").owner_rejections == 0
+    assert count_attempt(committed(ASKED)).attempts == 0
+    assert count_rejection(committed(ASKED)).owner_rejections == 0
 
 
 def test_a_request_that_is_made_again_may_lack_its_repository_again() -> None:
