@@ -68,7 +68,7 @@ def _by_words(pair: Pair) -> EnsembleEchoResult:
 
 async def _see(pair: Pair, judge: ModelMessageJudge | None) -> Seen:
     found = _by_words(pair)
-    wanted = found.is_echo or judge_wanted(pair.candidate, pair.peers, found, partners=len(pair.peers))
+    wanted = found.is_echo or judge_wanted(pair.candidate, pair.peers, found, partners=len(pair.peers)).should
     echo = wanted and judge is not None and await judge.is_echo_by_llm_judge(pair.candidate, pair.peers)
     return Seen(pair, found.is_echo, asked=wanted, echo=echo)
 

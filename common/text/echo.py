@@ -174,6 +174,7 @@ _FEWEST_STEMS = _FEWEST_WORDS = 3
 _LCS_SHARE, _COSINE_SHARE = 0.4, 0.6
 _UNKNOWN_WEIGHT = math.log(2) + 1
 _MESSAGES_REMEMBERED = 2048
+_NOTHING = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +192,10 @@ class EnsembleEchoResult:
 
     Attributes:
         is_echo: whether the message says nothing new.
-        score: similarity to one message, 0 to 1; if too little is new, the share that is not.
+        score: similarity to one message, 0 to 1; for `concept-novelty`, the share that is not new.
         novelty: share of its stems that no earlier message has, 0 to 1.
         matched_message: the message it repeats, or the most similar one.
+        strategy: the measure that found it, with its figures, for people to read; `none` if none did.
 
     """
 
@@ -201,6 +203,7 @@ class EnsembleEchoResult:
     score: float
     novelty: float
     matched_message: str | None
+    strategy: str
 
     @property
     def is_near(self) -> bool:
@@ -260,7 +263,7 @@ def find_semantic_echo_ensemble(
     known = frozenset(names)
     stems, kinds = _read(message, known)
     if len(stems) < _FEWEST_STEMS:
-        return EnsembleEchoResult(is_echo=False, score=0.0, novelty=1.0, matched_message=None)
+        return EnsembleEchoResult(is_echo=False, score=0.0, novelty=1.0, matched_message=None, strategy=_NOTHING)
     held = Counter(chain.from_iterable(_read(text, known)[1] for text in all_peers))
     novelty = sum(stem not in held for stem in stems) / len(stems)
     if novelty_threshold is None:
@@ -274,10 +277,10 @@ def find_semantic_echo_ensemble(
     squares = {stem: weights[holding] for stem, holding in held.items()}
     threshold = math.inf if short else pairwise_threshold
     compared = {peer: _read(peer, known) for peer in peers}
-    score, nearest = _nearest((stems, kinds), compared, squares, threshold)
+    score, nearest, strategy = _nearest((stems, kinds), compared, squares, threshold)
     if stale and score >= ECHO_JUDGE_BORDERLINE_LOW:
         return _stale(novelty, nearest)
-    return EnsembleEchoResult(score >= threshold, score, novelty, nearest)
+    return EnsembleEchoResult(strategy != _NOTHING, score, novelty, nearest, strategy)
 
 
 def lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
@@ -315,8 +318,8 @@ def _squared_weights(texts: int) -> tuple[float, ...]:
 
 def _nearest(
     candidate: _Read, peers: dict[str, _Read], squares: dict[str, float], threshold: float
-) -> tuple[float, str | None]:
-    """Return score and peer of the first peer that reaches `threshold`, else of the most similar one."""
+) -> tuple[float, str | None, str]:
+    """Return score, peer and strategy of the first peer that reaches `threshold`, else of the most similar one."""
     stems, kinds = candidate
     length = sum([squares[stem] for stem in kinds])
     score, nearest = 0.0, None
@@ -331,9 +334,12 @@ def _nearest(
         if reached > score:
             score, nearest = reached, peer
         if reached >= threshold:
-            return reached, peer
-    return score, nearest
+            return reached, peer, f"ensemble(lcs={dice:.2f},tfidf={cosine:.2f})"
+    return score, nearest, _NOTHING
 
 
 def _stale(novelty: float, matched: str | None) -> EnsembleEchoResult:
-    return EnsembleEchoResult(is_echo=True, score=1 - novelty, novelty=novelty, matched_message=matched)
+    strategy = f"concept-novelty({math.floor(novelty * 100 + 0.5)}% new)"
+    return EnsembleEchoResult(
+        is_echo=True, score=1 - novelty, novelty=novelty, matched_message=matched, strategy=strategy
+    )

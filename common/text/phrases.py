@@ -121,6 +121,21 @@ def deference(peers: frozenset[str]) -> regex.Pattern[str]:
     )
 
 
+_URL = lazy_regex(r"https?://\S*[^\s.,;:!?)\]\"'}>]")
+_END = lazy_regex(r"(?<![.!?])[.!?]++[\"'”’)\]*_]*+(?=\s|\Z)|[。！？]++|;(?=\s)")  # noqa: RUF001 - these characters
+_LINE_END = lazy_regex(r"\n")
+
+
+def count_sentences(message: str) -> int:
+    """Return the number of sentence ends: full stops, question and exclamation marks, semicolons, outside of links."""
+    return len(_ends(message))
+
+
+def _ends(message: str) -> list[int]:
+    masked = _URL.sub(lambda link: "x" * len(link[0]), message)
+    return [found.end() for found in _END.finditer(masked)]
+
+
 _ITEM = lazy_regex(r"[ \t]*(?:[-•*]|(?![0-9]{4}[.)])[0-9]++[.)])\s")
 _STEP = lazy_regex(r"(?<!\S)\(?([0-9]{1,2})\)(?=\s)|[()]")
 

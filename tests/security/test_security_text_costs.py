@@ -31,6 +31,7 @@ from common.text.phrases import (
     check_meta_discussion,
     check_repo_amnesia,
     check_scope_inflation,
+    count_sentences,
     has_list,
     plain,
 )
@@ -90,7 +91,7 @@ READERS: tuple[Callable[[str], object], ...] = (
     *(REDACTOR.text, REDACTOR.finds, clean, strip_control, one_line, width, addressed, grapheme_len),
     *(truncate_graphemes, leading_sentences, fit_post_text, content_words, is_emoji_only, is_low_value_closing),
     *(normalize_post_text, dedup_key, repo_in, extract_github_urls, detect_urls, tokenize_with_stemming),
-    *(classify_host_intent_structural, skeleton, contains_promise, has_list, plain, shape),
+    *(classify_host_intent_structural, skeleton, contains_promise, count_sentences, has_list, plain, shape),
     *(detect_mentions, detect_hashtags, without_mentions, comment_body, named_in, understand, looks_cut),
     *(parse_arguments, without_reasoning, without_template, calls, split_sections, is_meaningful),
     *(extract_from_self, check_empty_promise, deferring, check_repo_amnesia),

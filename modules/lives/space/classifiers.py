@@ -15,6 +15,7 @@ import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from cachetools import LRUCache
@@ -209,6 +210,14 @@ _AFTER_MARK = " )\"'*_"
 _FACT = re.compile(r"https?://\S*\w|`[^`\n]+`|#\d+|(?<![\w.])\d+(?:[.,:]\d+)*")
 
 
+@dataclass(frozen=True, slots=True)
+class JudgeWanted:
+    """Whether to ask the judge, and why or why not."""
+
+    should: bool
+    reason: str
+
+
 def judge_wanted(
     message: str,
     answers: Sequence[str],
@@ -216,8 +225,8 @@ def judge_wanted(
     *,
     partners: int,
     names: Collection[str] = (),
-) -> bool:
-    """Return whether `message` should be judged: its words come near, or it is one more answer that may repeat a point.
+) -> JudgeWanted:
+    """Return whether `message` should be judged.
 
     Args:
         message: what is about to be said.
@@ -227,13 +236,20 @@ def judge_wanted(
         names: who is in the room.
 
     """
-    if echo.is_echo or partners < _FEWEST_ANSWERS:
-        return False
-    if echo.is_near:
-        return True
-    asks = message.rstrip(_AFTER_MARK).endswith("?")
-    is_short = len(tokenize_with_stemming(message, names)) < ECHO_SHORT_STEMS
-    return len(answers) >= _FEWEST_ANSWERS and not asks and not is_short and not new_facts(message, answers)
+    near = echo.is_near
+    refusals = (
+        (echo.is_echo, "it is an echo already"),
+        (partners < _FEWEST_ANSWERS, "too little was said to repeat"),
+        (not near and len(answers) < _FEWEST_ANSWERS, "few have answered the host yet"),
+        (not near and message.rstrip(_AFTER_MARK).endswith("?"), "it asks something"),
+        (not near and len(tokenize_with_stemming(message, names)) < ECHO_SHORT_STEMS, "it is too short for a point"),
+        (not near and bool(new_facts(message, answers)), "it brings a new figure, link or name of code"),
+    )
+    for refused, reason in refusals:
+        if refused:
+            return JudgeWanted(should=False, reason=reason)
+    told = "its words come near to what was said" if near else "one more answer to the same words of the host"
+    return JudgeWanted(should=True, reason=told)
 
 
 def new_facts(message: str, said: Sequence[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ repository from an example, and a large one may invent a likely name.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
@@ -23,6 +23,14 @@ from modules.services.commitments.writer import commitment_request
 Bar = Literal["social_only", "non_owner", "unnamed_repo", "settled", "made", "claimed"]
 """Why a commitment may not be made."""
 
+_SIGNATURES: Mapping[Bar, str] = {
+    "social_only": "[VALIDATION REJECTED] Social-only: ",
+    "non_owner": "[VALIDATION REJECTED] Non-owner action: ",
+    "unnamed_repo": "[VALIDATION REJECTED] Unnamed repository: ",
+    "settled": "",
+    "made": "[VALIDATION REJECTED] Made already: ",
+    "claimed": "[VALIDATION REJECTED] Claimed by a peer: ",
+}
 _MADE_BY_OWNER: frozenset[CommitmentType] = frozenset({"create_issue", "create_plan"})
 
 SIMILAR_CLAIM = 0.6
@@ -53,6 +61,11 @@ class LeftOut:
     commitment: Commitment
     code: Bar
     reason: str
+
+    @property
+    def line(self) -> str:
+        """The line for the journal."""
+        return f"{_SIGNATURES[self.code]}{self.reason}"
 
 
 @dataclass(frozen=True, slots=True)

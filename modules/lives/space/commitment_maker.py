@@ -324,7 +324,7 @@ class CommitmentMaker:
         )
         read = as_commitments(extracted, repo=snapshot.repo or "", social_only=snapshot.social_only)
         found = permitted(read.valid, snapshot)
-        reasons = [*(one.reason for one in read.dropped), *(out.reason for out in found.left_out)]
+        reasons = [*(one.reason for one in read.dropped), *(out.line for out in found.left_out)]
         for reason in reasons:
             await self.reporter.decided(snapshot, Note("Commitment dropped", reason, "warn"))
         if reasons:

@@ -15,7 +15,7 @@ from modules.lives.space.prompting import Decider, ModelDecision
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.speak import Fallback, ProposedMessage, enriched, fallback, may_ask_for_repo, salvage
 from modules.lives.space.types import RefusedWords, Resolution
-from modules.lives.space.validator import MessageValidator
+from modules.lives.space.validator import REJECTED, MessageValidator
 from modules.services.commitments.writer import CommitmentWriter
 from modules.services.voice_phrases.regenerate import Phrase
 
@@ -118,8 +118,9 @@ class RoomResponder:
             )
             return Resolved("speak", proposed=proposed)
         if decided.message:
-            rejected = {"act": "rejected", "check": stop.check, "message": decided.message}
-            case.note(Note(f"Validation rejected ({stop.tag})", stop.reason, "warn", rejected))
+            rejected = {"act": "rejected", "check": stop.check, "message": decided.message, **outcome.figures}
+            reason = f"{REJECTED}{stop.signature}: {stop.reason}"
+            case.note(Note(f"Validation rejected ({stop.tag})", reason, "warn", rejected))
             case.refuse(f'"{decided.message}"', stop.reason)
         # NOTE(self): commitments without a message are kept if the model wanted to speak; the assignee's always.
         keeps = stop.salvage and (decision.should_speak or case.snapshot.is_owner)
@@ -177,6 +178,6 @@ def _filtered(decided: ModelDecision | None, case: PendingDecision) -> Filtered:
         case.refuse(f"a commitment {dropped.raw}", dropped.reason)
     found = permitted(decided.commitments if decided else (), case.snapshot)
     for out in found.left_out:
-        case.note(Note("Commitment dropped", out.reason, "warn"))
+        case.note(Note("Commitment dropped", out.line, "warn"))
         case.refuse(f'the commitment "{named(out.commitment)}"', out.reason)
     return found

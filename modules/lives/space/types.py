@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
@@ -231,6 +231,7 @@ class Stop:
 
     Attributes:
         check: the check that stops it; None for a blank message.
+        signature: how the log line begins after `[VALIDATION REJECTED] `.
         tag: what the terminal shows.
         reason: for people.
         salvage: whether its commitments may be kept.
@@ -238,6 +239,7 @@ class Stop:
     """
 
     check: Check | None
+    signature: str
     tag: str
     reason: str
     salvage: bool = False
@@ -250,12 +252,14 @@ class ValidationOutcome:
     Attributes:
         message: its text.
         stop: what stops it; None if it may be said.
+        figures: what was counted, for the log.
         suspected: the checks whose suspicion a judge should confirm before the message is stopped.
 
     """
 
     message: str
     stop: Stop | None = None
+    figures: Mapping[str, float | str] = field(default_factory=dict)
     suspected: tuple[Check, ...] = ()
 
 

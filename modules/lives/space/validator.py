@@ -25,8 +25,10 @@ from common.text.phrases import (
     check_meta_discussion,
     check_repo_amnesia,
     check_scope_inflation,
+    count_sentences,
     has_list,
 )
+from common.text.utf16 import u16_len
 from modules.lives.space.classifiers import MessageJudge, judge_wanted
 from modules.lives.space.commitment_maker import OwnLines
 from modules.lives.space.policy import COMPARED_CHARS, observer_threshold
@@ -109,79 +111,84 @@ def _observes(_message: str, snapshot: RoomSnapshot) -> bool:
     return snapshot.role == "observer" and snapshot.counts.agents >= observer_threshold(snapshot.mode)
 
 
-EMPTY = Stop(None, "empty", "nothing to say", salvage=True)
-ECHO = Stop("semantic_echo", "semantic echo", "says again what was said")
-JUDGED = Stop("echo_judge", "LLM echo judge", "says again in other words what was said")
-REPEATED = Stop("own_repetition", "own repetition", "says again word for word what we said before")
+EMPTY = Stop(None, "Blank", "empty", "nothing to say", salvage=True)
+ECHO = Stop("semantic_echo", "Semantic echo (ensemble)", "semantic echo", "says again what was said")
+JUDGED = Stop("echo_judge", "Semantic echo (LLM judge)", "LLM echo judge", "says again in other words what was said")
+REPEATED = Stop("own_repetition", "Own repetition", "own repetition", "says again word for word what we said before")
 
 CHECKS: tuple[CheckRow, ...] = (
     CheckRow(
-        Stop("non_owner_action", "not action owner", "another was elected to act on the request"),
+        Stop("non_owner_action", "Non-owner action", "not action owner", "another was elected to act on the request"),
         _acts_for_another,
         action_only=True,
         by_words=True,
     ),
     CheckRow(
-        Stop("list", "list", "a list, where talk is prose", salvage=True),
+        Stop("list", "Contains list", "list", "a list, where talk is prose", salvage=True),
         _words(has_list),
         by_words=True,
     ),
     CheckRow(
-        Stop("empty_promise", "empty commitment", "announces work and commits to none"),
+        Stop("empty_promise", "Empty commitment", "empty commitment", "announces work and commits to none"),
         _words(check_empty_promise),
         action_only=True,
         uncommitted_only=True,
         by_words=True,
     ),
     CheckRow(
-        Stop("echo_opener", "echo", "says nothing but that it agrees", salvage=True),
+        Stop("echo_opener", "Echo", "echo", "says nothing but that it agrees", salvage=True),
         _words(only_acknowledges),
         by_words=True,
     ),
     CheckRow(
-        Stop("role_budget", "budget", "spoken enough before the host speaks again"),
+        Stop("role_budget", "Role message budget exceeded", "budget", "spoken enough before the host speaks again"),
         _spent,
         uncommitted_only=True,
     ),
     CheckRow(
-        Stop("deference", "deference", "waits for somebody else to act", salvage=True),
+        Stop("deference", "Deference", "deference", "waits for somebody else to act", salvage=True),
         _defers,
         action_only=True,
         by_words=True,
     ),
     CheckRow(
-        Stop("repo_amnesia", "repo amnesia", "asks for the repository, which is known", salvage=True),
+        Stop("repo_amnesia", "Repo amnesia", "repo amnesia", "asks for the repository, which is known", salvage=True),
         _forgets_repo,
         action_only=True,
         by_words=True,
     ),
     CheckRow(
-        Stop("meta_discussion", "meta-discussion", "tells what to make instead of making it"),
+        Stop("meta_discussion", "Meta-discussion", "meta-discussion", "tells what to make instead of making it"),
         _words(check_meta_discussion),
         action_only=True,
         uncommitted_only=True,
         by_words=True,
     ),
     CheckRow(
-        Stop("scope_inflation", "scope inflation", "asks for more than the host did"),
+        Stop("scope_inflation", "Scope inflation", "scope inflation", "asks for more than the host did"),
         _words(check_scope_inflation),
         action_only=True,
         uncommitted_only=True,
         by_words=True,
     ),
     CheckRow(
-        Stop("non_owner_discussion", "not action owner", "the one elected to act goes first"),
+        Stop(
+            "non_owner_discussion",
+            "Non-owner discussion during pending action",
+            "not action owner",
+            "the one elected to act goes first",
+        ),
         _held,
         action_only=True,
         uncommitted_only=True,
     ),
     CheckRow(
-        Stop("saturation", "saturated", "enough was said before the host speaks again"),
+        Stop("saturation", "Conversation saturated", "saturated", "enough was said before the host speaks again"),
         _saturated,
         uncommitted_only=True,
     ),
     CheckRow(
-        Stop("observer", "observer", "an observer adds nothing after others have spoken"),
+        Stop("observer", "Observer silence enforced", "observer", "an observer adds nothing after others have spoken"),
         _observes,
         uncommitted_only=True,
     ),
@@ -189,6 +196,9 @@ CHECKS: tuple[CheckRow, ...] = (
 """The checks, in the order in which they are applied."""
 
 _STOPS = {stop.check: stop for stop in (*(row.stop for row in CHECKS), ECHO, JUDGED)}
+
+
+REJECTED = "[VALIDATION REJECTED] "
 
 _PARTNERS = 10
 _SHOWN_LINES = 6
@@ -204,13 +214,13 @@ def validate_space_message(
     """
     if not message.strip():
         return ValidationOutcome(message, EMPTY)
-    settles = bool(commitments) or declines
+    figures, settles = _figures(message, commitments, snapshot), bool(commitments) or declines
     found = [row for row in CHECKS if row.applies(message, snapshot, settles=settles)]
     stopped = next((row.stop for row in found if not row.by_words), None)
     if stopped:
-        return ValidationOutcome(message, stopped)
+        return ValidationOutcome(message, stopped, figures)
     suspected = tuple(row.stop.check for row in found if row.stop.check)
-    outcome = ValidationOutcome(message, suspected=suspected)
+    outcome = ValidationOutcome(message, figures=figures, suspected=suspected)
     return outcome if settles or snapshot.is_settled else _compared(outcome, snapshot)
 
 
@@ -224,16 +234,37 @@ def _compared(outcome: ValidationOutcome, snapshot: RoomSnapshot) -> ValidationO
     said, names, partners = snapshot.agent_messages, snapshot.names, echo_partners(snapshot)
     if not partners:
         return outcome
-    if find_said_already(outcome.message, said, names):
-        return ValidationOutcome(outcome.message, ECHO)
+    if again := find_said_already(outcome.message, said, names):
+        figures = {**outcome.figures, "strategy": "word for word", "matched": again}
+        return ValidationOutcome(outcome.message, ECHO, figures)
     compared = outcome.message[:COMPARED_CHARS]
     echo = find_semantic_echo_ensemble(compared, partners, said, names=names)
-    if echo.is_echo:
-        return replace(outcome, suspected=(*outcome.suspected, "semantic_echo"))
     answers = said[max(0, len(said) - snapshot.counts.agents) :]
-    if judge_wanted(compared, answers, echo, partners=len(partners), names=names):
-        return replace(outcome, suspected=(*outcome.suspected, "echo_judge"))
-    return outcome
+    wanted = judge_wanted(compared, answers, echo, partners=len(partners), names=names)
+    figures = {
+        **outcome.figures,
+        "score": echo.score,
+        "novelty": echo.novelty,
+        "strategy": echo.strategy,
+        "matched": echo.matched_message or "",
+        "judge": wanted.reason,
+    }
+    check: Check | None = "semantic_echo" if echo.is_echo else "echo_judge" if wanted.should else None
+    return replace(outcome, figures=figures, suspected=(*outcome.suspected, *([check] if check else ())))
+
+
+def _figures(message: str, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> dict[str, float | str]:
+    return {
+        "chars": u16_len(message),
+        "sentences": count_sentences(message),
+        "commitments": len(commitments),
+        "agents_since_host": snapshot.counts.agents,
+        "own_since_host": snapshot.counts.own,
+        "saturation": snapshot.saturation,
+        "budget": snapshot.budget,
+        "role": snapshot.role,
+        "mode": snapshot.mode,
+    }
 
 
 @dataclass(frozen=True, slots=True)

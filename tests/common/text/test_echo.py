@@ -37,15 +37,18 @@ def ensemble(message: str, peers: Sequence[str]) -> EnsembleEchoResult:
 def test_a_message_of_known_words_only_says_nothing_new() -> None:
     room = ["Verify checksums before rotating backups every night", REVIEWS]
     found = ensemble(BACKUPS, room)
-    assert (found.is_echo, found.matched_message) == (True, None)
+    assert (found.is_echo, found.strategy, found.matched_message) == (True, "concept-novelty(14% new)", None)
     assert (round(found.score, 6), round(found.novelty, 6)) == (0.857143, 0.142857)
     assert semantic_similarity(BACKUPS, room[0]) == pytest.approx(0.571429, abs=1e-6)
 
 
 def test_two_words_are_never_an_echo_and_an_empty_room_has_none() -> None:
-    none = EnsembleEchoResult(is_echo=False, score=0.0, novelty=1.0, matched_message=None)
-    assert ensemble("checksums archives", [BACKUPS]) == none
-    assert ensemble(BACKUPS, []) == none
+    assert ensemble("checksums archives", [BACKUPS]) == EnsembleEchoResult(
+        is_echo=False, score=0.0, novelty=1.0, matched_message=None, strategy="none"
+    )
+    assert ensemble(BACKUPS, []) == EnsembleEchoResult(
+        is_echo=False, score=0.0, novelty=1.0, matched_message=None, strategy="none"
+    )
 
 
 def test_a_short_answer_in_the_words_of_the_room_may_be_given() -> None:
@@ -60,6 +63,7 @@ def test_a_short_answer_in_the_words_of_the_room_may_be_given() -> None:
 def test_a_short_repetition_is_still_an_echo() -> None:
     found = ensemble("Verify checksums every night", ["We verify checksums every night", REVIEWS])
     assert (found.is_echo, found.matched_message) == (True, "We verify checksums every night")
+    assert found.strategy == "concept-novelty(0% new)"
 
 
 def test_names_do_not_make_a_message_new_nor_near() -> None:

@@ -1,4 +1,7 @@
-"""Proves that each check knows its phrases, in any quotes and case, and leaves alone what only looks like them."""
+"""Proves that each check knows its phrases, in any quotes and case, and leaves alone what only looks like them.
+
+Lists are found, and sentences are counted by their ends.
+"""
 
 from __future__ import annotations
 
@@ -79,3 +82,27 @@ def test_a_list_is_found(text: str) -> None:
 )  # fmt: skip
 def test_what_only_looks_like_a_list_is_none(text: str) -> None:
     assert not phrases.has_list(text)
+
+
+SUBSTANCE = (
+    "Nightly backups verify checksums before rotating archives offsite, retention windows shrink storage bills, "
+    "and restore drills prove everything works."
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "count"),
+    [
+        ("", 0),
+        ("no end", 0),
+        ("One. Two! Three?", 3),
+        ("Wait... what?!", 2),
+        ("See https://example.com/a.b.c; then https://example.com/d.", 2),
+        ("One; two; three", 2),
+        ("v1.2.3 is out", 0),
+        ('He said "stop." Then left.', 2),
+        ("終わり。始まり\uff01", 2),
+    ],
+)
+def test_sentences_are_counted_by_their_ends(message: str, count: int) -> None:
+    assert phrases.count_sentences(message) == count

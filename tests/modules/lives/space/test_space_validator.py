@@ -125,32 +125,46 @@ def test_a_message_without_fault_may_be_said_as_it_is() -> None:
 
 
 ROWS = [
-    (context("I'll open it"), "non_owner_action", "not action owner", False),
-    (context("- one\n- two"), "list", "list", True),
-    (context("I'll open it", is_owner=True), "empty_promise", "empty commitment", False),
-    (context("Great point."), "echo_opener", "echo", True),
-    (context(counts=Counts(4, 4)), "role_budget", "budget", False),
-    (context("once rebecca opens it"), "deference", "deference", True),
-    (context("which repo?"), "repo_amnesia", "repo amnesia", True),
-    (context("It should include tea"), "meta_discussion", "meta-discussion", False),
-    (context("One more thing: tea"), "scope_inflation", "scope inflation", False),
-    (context(request=replace(OPEN, requested_at=NOW)), "non_owner_discussion", "not action owner", False),
-    (context(counts=Counts(7, 0)), "saturation", "saturated", False),
-    (context(role="observer", counts=Counts(3, 0)), "observer", "observer", False),
-    (context(SUBSTANCE, agent_messages=(SUBSTANCE,)), "semantic_echo", "semantic echo", False),
+    (context("I'll open it"), "non_owner_action", "Non-owner action", "not action owner", False),
+    (context("- one\n- two"), "list", "Contains list", "list", True),
+    (context("I'll open it", is_owner=True), "empty_promise", "Empty commitment", "empty commitment", False),
+    (context("Great point."), "echo_opener", "Echo", "echo", True),
+    (context(counts=Counts(4, 4)), "role_budget", "Role message budget exceeded", "budget", False),
+    (context("once rebecca opens it"), "deference", "Deference", "deference", True),
+    (context("which repo?"), "repo_amnesia", "Repo amnesia", "repo amnesia", True),
+    (context("It should include tea"), "meta_discussion", "Meta-discussion", "meta-discussion", False),
+    (context("One more thing: tea"), "scope_inflation", "Scope inflation", "scope inflation", False),
+    (
+        context(request=replace(OPEN, requested_at=NOW)),
+        "non_owner_discussion",
+        "Non-owner discussion during pending action",
+        "not action owner",
+        False,
+    ),
+    (context(counts=Counts(7, 0)), "saturation", "Conversation saturated", "saturated", False),
+    (context(role="observer", counts=Counts(3, 0)), "observer", "Observer silence enforced", "observer", False),
+    (
+        context(SUBSTANCE, agent_messages=(SUBSTANCE,)),
+        "semantic_echo",
+        "Semantic echo (ensemble)",
+        "semantic echo",
+        False,
+    ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("stopped", "check", "tag", "salvage"), ROWS, ids=[row[1] + str(at) for at, row in enumerate(ROWS)]
+    ("stopped", "check", "signature", "tag", "salvage"), ROWS, ids=[row[1] + str(at) for at, row in enumerate(ROWS)]
 )
 async def test_each_check_stops_its_message_under_its_name(
-    stopped: Case, check: str, tag: str, *, salvage: bool
+    stopped: Case, check: str, signature: str, tag: str, *, salvage: bool
 ) -> None:
-    stop = (await Judge(confirms=True).validated(*stopped)).stop
+    outcome = await Judge(confirms=True).validated(*stopped)
+    stop = outcome.stop
     assert stop
-    assert (stop.check, stop.tag, stop.salvage) == (check, tag, salvage)
+    assert (stop.check, stop.signature, stop.tag, stop.salvage) == (check, signature, tag, salvage)
     assert stop.reason
+    assert outcome.figures["mode"] == "action"
 
 
 @pytest.mark.parametrize(
@@ -234,6 +248,7 @@ async def test_words_are_compared_with_all_that_agents_said_lately() -> None:
     outcome = await Judge(confirms=True).validated(*case)
     assert outcome.stop
     assert outcome.stop.check == "semantic_echo"
+    assert outcome.figures["strategy"] == "concept-novelty(14% new)"
     assert (await Judge(confirms=False).validated(*case)).stop is None
 
 
@@ -241,13 +256,15 @@ def test_few_words_that_stand_in_the_talk_already_are_not_said_again() -> None:
     said = ("peterben, leave it as it is.", *("Tea is weather." for _ in range(15)))
     outcome = validate_space_message(*context("rebecca: Leave it as it is!", mode="discussion", agent_messages=said))
     assert outcome.stop
-    assert outcome.stop.check == "semantic_echo"
+    assert (outcome.stop.check, outcome.figures["strategy"]) == ("semantic_echo", "word for word")
+    assert outcome.figures["matched"] == said[0]
 
 
 def test_a_message_near_to_another_is_left_to_the_judge() -> None:
     said = ("Small screens need stronger contrast than our brand palette gives", "Someone keeps asking about tokens")
     outcome = validate_space_message(*context(CONTRAST, mode="discussion", agent_messages=said))
     assert (outcome.stop, outcome.suspected) == (None, ("echo_judge",))
+    assert outcome.figures["score"] == pytest.approx(0.483, abs=0.01)
     alone = validate_space_message(*context(CONTRAST, mode="discussion", agent_messages=said[:1]))
     assert (alone.stop, alone.suspected) == (None, ())
 
@@ -277,14 +294,14 @@ def test_what_is_left_out_says_why() -> None:
     snapshot = context()[2]
     (by_owner,) = permitted([ISSUE], snapshot).left_out
     assert by_owner.code == "non_owner"
-    assert by_owner.reason.startswith("create_issue: somebody else was elected")
+    assert by_owner.line.startswith("[VALIDATION REJECTED] Non-owner action: create_issue: somebody else was elected")
     (social,) = permitted([COMMENT], replace(snapshot, is_owner=True, social_only=True)).left_out
-    assert social.reason == "Social-only: comment_issue"
+    assert social.line == "[VALIDATION REJECTED] Social-only: Social-only: comment_issue"
     claim = Claimed("rebecca", "r-1", "create_issue", "acme/site#Login", AT)
     claimed = replace(snapshot, is_owner=True, room=replace(snapshot.room, claims=(claim,)))
     taken = permitted([ISSUE, POST], claimed)
     assert (taken.kept, taken.is_taken) == ((POST,), False)
-    assert taken.left_out[0].reason == "rebecca works at acme/site#Login"
+    assert taken.left_out[0].line == "[VALIDATION REJECTED] Claimed by a peer: rebecca works at acme/site#Login"
     assert permitted([ISSUE], claimed).is_taken
 
 
