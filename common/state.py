@@ -18,6 +18,7 @@ from common.version import __version__
 
 MEMORY_VERSION = __version__
 VERSION_KEY = "_memoryVersion"
+_SIDECAR_MAX_BYTES = 1024
 
 Json = dict[str, Any]
 
@@ -59,7 +60,15 @@ def save_state(path: Path, data: Json) -> None:
 
 def stamp_jsonl_version(path: Path) -> None:
     """Write the sidecar `<file>.version` of a JSON-lines file."""
-    write_atomic(path.with_name(path.name + ".version"), MEMORY_VERSION)
+    write_atomic(_sidecar(path), MEMORY_VERSION)
+
+
+def check_jsonl_version(path: Path) -> bool:
+    """Return whether the sidecar names exactly this version; False without a sidecar."""
+    try:
+        return read_bounded(_sidecar(path), _SIDECAR_MAX_BYTES).strip() == MEMORY_VERSION.encode()
+    except OSError:
+        return False
 
 
 class _Unreadable(Exception):
@@ -78,6 +87,10 @@ def _read(path: Path) -> Json:
     if not isinstance(data, dict):
         raise _Unreadable("does not hold a JSON object")
     return {key: value for key, value in data.items() if key != VERSION_KEY}
+
+
+def _sidecar(path: Path) -> Path:
+    return path.with_name(path.name + ".version")
 
 
 def set_aside(path: Path) -> str:

@@ -21,7 +21,13 @@ from hypothesis import strategies as st
 from common.constants import STATE_MAX_BYTES
 from common.errors import StorageError
 from common.files import delete_tree, read_bounded, readable_name, storage_error, walk, write_atomic
-from common.state import MEMORY_VERSION, load_state, save_state, stamp_jsonl_version
+from common.state import (
+    MEMORY_VERSION,
+    check_jsonl_version,
+    load_state,
+    save_state,
+    stamp_jsonl_version,
+)
 from tests.exploration import examples
 
 JSON = st.recursive(
@@ -98,6 +104,15 @@ def test_the_data_of_another_version_is_kept_and_stamped_with_the_next_change(
     assert (loaded.data, loaded.notice) == ({"a": 1}, "")
     save_state(path, loaded.data)
     assert json.loads(path.read_text()) == {"a": 1, "_memoryVersion": MEMORY_VERSION}
+
+
+def test_a_file_of_lines_is_of_this_version_only_while_its_sidecar_names_it(tmp_path: Path) -> None:
+    lines = tmp_path / "log.jsonl"
+    assert not check_jsonl_version(lines)
+    stamp_jsonl_version(lines)
+    assert check_jsonl_version(lines)
+    (tmp_path / "log.jsonl.version").write_text("0.0.1")
+    assert not check_jsonl_version(lines)
 
 
 def test_stamping_a_file_of_lines_writes_the_version_beside_it(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from common.errors import SoulError, StorageError
 from common.files import append_bounded, read_bounded, write_atomic
 from common.json_lines import json_line
 from common.redact import Redactor
-from common.state import set_aside, stamp_jsonl_version
+from common.state import check_jsonl_version, set_aside, stamp_jsonl_version
 from modules.runtime.events import Publish, discard
 from modules.services.agent.attention_list import AttentionNeeds
 from modules.services.commitments import policy
@@ -335,7 +335,8 @@ class CommitmentQueue:
     def _show(self) -> None:
         """Rewrite the file for people and other programs, and its version beside it."""
         write_atomic(self._path, b"".join(json_line(as_json(one)) for one in self._known.values()))
-        stamp_jsonl_version(self._path)
+        if not check_jsonl_version(self._path):
+            stamp_jsonl_version(self._path)
 
     def _row(self, commitment: QueuedCommitment) -> NewWork:
         """Return the row of a commitment; its author is the person on Bluesky if no host or owner asked for it."""
