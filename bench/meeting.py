@@ -334,7 +334,7 @@ def _rows(
         notes = [
             f"{_short(summary, _REASON_CHARS)}: {_short(reason, _REASON_CHARS)}"
             for at, summary, reason in journal
-            if window.began <= parse_iso(at) < end and "REJECTED" in summary
+            if window.began <= parse_iso(at) < end and "Validation rejected" in summary
         ]
         row = _Row(window, there, (sum(i for i, _ in paid), sum(o for _, o in paid)), left, notes)
         row.fates = list(_fates(there, left))

@@ -22,13 +22,14 @@ from modules.lives.growth.types import ReflectionTurn
 from modules.lives.messages.handle_others import TOOLS as MESSAGE_TOOLS
 from modules.lives.messages.types import MessageTurn
 from modules.lives.space.prompting import SpaceTurn
+from modules.runtime.home import Home
 from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.identity.history import held_documents, skill_citing
+from modules.services.identity.history import SelfHistory, held_documents, skill_citing
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.types import OWN_SKILL
 from modules.services.skills.own import NEEDS_YES, OwnTurns, SkillDraft, objection, switched
-from modules.services.skills.skills import LocalSkills, Skills
+from modules.services.skills.skills import LocalSkills, Skills, read_page
 
 _TURNS: Mapping[str, tuple[type, Collection[str]]] = {
     "": (type(None), ()),
@@ -80,14 +81,17 @@ class SkillTools:
         return self.words.error("No Skill", names=names)
 
     async def propose(self, args: SkillProposeInput, turn: Turn) -> ToolResult:
-        own = [one.entry for one in await self.local.own()]
-        before = next((one for one in own if one.name == args.name.strip()), None)
-        turns = before.turns if before and "turns" not in args.model_fields_set else args.turns
-        draft = SkillDraft.of(args.name, args.purpose, args.page, turns)
-        document = f"{OWN_SKILL}{draft.name}"
+        document = f"{OWN_SKILL}{args.name.strip()}"
         if self.keeper is None:
             return self.words.error("File Elsewhere", file=document)
-        waiting = held_documents(self.keeper.home)
+        waiting, own = held_documents(self.keeper.home), [one.entry for one in await self.local.own()]
+        before = next((one for one in own if f"{OWN_SKILL}{one.name}" == document), None)
+        turns: Collection[str] = args.turns
+        if "turns" not in args.model_fields_set and document in waiting:
+            turns = await asyncio.to_thread(_waiting_turns, self.keeper.home, document)
+        elif "turns" not in args.model_fields_set and before:
+            turns = before.turns
+        draft = SkillDraft.of(args.name, args.purpose, args.page, turns)
         problem = objection(
             draft,
             shipped=self.skills.names,
@@ -125,6 +129,15 @@ class SkillTools:
             if tool.name in besides or (issubclass(subject, tool.subject) if tool.subject else subject is type(None))
         ]
         return {name for tool in own for name in (tool.name, *tool.input_model.model_fields)}
+
+
+def _waiting_turns(home: Home, document: str) -> Collection[str]:
+    """Return the turns of the page that waits for the owner; none if it cannot be read."""
+    held = SelfHistory(home, document).held()
+    try:
+        return read_page(document.removeprefix(OWN_SKILL), held.content, "own").entry.turns if held else ()
+    except ValueError:
+        return ()
 
 
 def may_propose(turn: Turn) -> bool:

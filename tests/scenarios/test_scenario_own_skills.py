@@ -138,8 +138,13 @@ async def test_what_the_owner_rejects_is_gone_and_what_is_no_skill_cannot_be_swi
 ) -> None:
     home = running_town.make_home("rowan")
     async with awake(home) as life:
-        running_town.mind.answer = saying(proposing(ONE))
+        running_town.mind.answer = saying(proposing(TWO, turns=["mentions"]), Completion(text="Done."), proposing(ONE))
         await answered(life.app.owner, "Make that a skill.")
+        await answered(life.app.owner, "Say tin.")
+        commands = owner_commands(life.app, asyncio.Event())
+        shown = "\n".join(await commands.answer(f"/drafts {NAME}"))
+        assert ONE.splitlines()[1] in shown
+        assert "turns: [mentions]" in shown
         await answered(life.app.owner, "What waits?")
         assert f"a change of {NAME}" in "".join(one.text for one in running_town.mind.asked[-1].messages)
         assert await owner_commands(life.app, asyncio.Event()).answer(f"/reject {NAME}") == [

@@ -343,11 +343,16 @@ def skill_citing(home: Home, cite: str) -> str:
 
 
 def rejected_edits(home: Home) -> list[dict[str, str]]:
-    """Return the owner's rejections, newest last: the `document`, the time (`at`) and the `reason`."""
+    """Return the owner's rejections, newest last: the `document`, the time (`at`) and the `reason`.
+
+    Rejected pages of a skill are left out once the owner approved a later one.
+    """
     found: list[dict[str, str]] = []
     for document in kept_documents(home):
         with SelfHistory(home, document).alone() as history:
-            found += [{"document": document, "at": one.at, "reason": one.reason} for one in history.rejected()]
+            approved = history.newest() if document.startswith(OWN_SKILL) else None
+            stand = (one for one in history.rejected() if not approved or one.at > approved.at)
+            found += [{"document": document, "at": one.at, "reason": one.reason} for one in stand]
     return sorted(found, key=lambda one: one["at"])
 
 

@@ -352,7 +352,8 @@ class SelfKeeper:
         is_other = waiting is not None and waiting.content != proposed.content
         if waiting and is_other and (waiting.is_seen or waiting.erases):
             shows = entries.see_held(self.document)
-            return SelfEdit("refused", f"another change, which the owner has looked at, waits for approval: {shows}")
+            why = f"the owner has looked at another change, which waits until they approve or reject it: {shows}"
+            return SelfEdit("refused", why)
         if waiting is None or is_other:
             now, base = self.clock.now(), sha256(self._history.current())
             if not proposed.erases:
