@@ -15,7 +15,7 @@ from common.files import write_atomic
 from modules.runtime.home import Home
 from modules.services.craft.wording import names_of
 from modules.services.experiences.types import NewExperience
-from modules.services.identity.history import SelfHistory
+from modules.services.identity.history import SelfHistory, rejected_edits
 from soul.commands.backup import run_backup, run_restore
 from soul.commands.doctor import examine
 from soul.commands.drafts import run_drafts
@@ -106,18 +106,20 @@ async def test_what_a_reflection_proposes_and_the_owner_approves_is_read_where_i
         assert "Talk of roofs." in "".join(
             await owner_commands(life.app, asyncio.Event()).answer(f"/why {names_of(begun)[0]}")
         )
-        day = " ".join("\n".join(await owner_commands(life.app, asyncio.Event()).answer("/today")).split())
-        assert "learned the skill loud-roofs, which you approved" in day
-        has = await told_in_mention(running_town, life, "maren")
-        assert ONE in has
+        day = "\n".join(await owner_commands(life.app, asyncio.Event()).answer("/today"))
+        assert "learned the skill loud-roofs, which you approved" in " ".join(day.split())
+        assert ONE in await told_in_mention(running_town, life, "maren")
         assert "What you found to work" not in without
 
-        before = len(running_town.mind.asked)
+        await reflect(running_town, life, proposing(f"{ONE} Then stop."))
+        await owner_decides(home, DraftAction.REJECT)
+        assert [one["document"] for one in rejected_edits(home)] == [NAME]
         await reflect(running_town, life, proposing(TWO))  # without its turns, which stay as they are
-        assert ONE.replace("\n", "\n  ") in running_town.mind.asked[before].messages[-1].text
+        assert any(ONE.replace("\n", "\n  ") in one.messages[-1].text for one in running_town.mind.asked)
         commands = owner_commands(life.app, asyncio.Event())
         await commands.answer(f"/drafts {NAME}")
         await commands.answer(f"/approve {NAME}")
+        assert rejected_edits(home) == [], "it is told of no page that was rejected before this one"
         assert TWO in await told_in_mention(running_town, life, "tove")
         await asyncio.to_thread(run_skills_rollback, home.root, "loud-roofs", versions(home)[-1])
         assert ONE in await told_in_mention(running_town, life, "wren")
