@@ -43,6 +43,7 @@ from modules.services.day.rendering import (
 from modules.services.day.situation import Situation, read_situation
 from modules.services.explanation.story import handle_of, named
 from modules.services.identity.entries import waiting_line
+from modules.services.identity.history import is_own_change
 from modules.services.identity.owner import Me
 from modules.services.identity.types import OWN_SKILL
 from modules.services.inbox.messages import MESSAGES
@@ -155,7 +156,7 @@ class DayReader:
             if is_today
             else (),
             leaving=self._leaving(now, zone),
-            is_unasked=bool(now.documents)
+            is_unasked=not all(is_own_change(self.home, one) for one in now.documents)
             or any(one.words.theirs and not one.words.ours for one in now.drafts)
             or not all(one.by_owner or one.id in own for one in acts),
             commitments=_commitments(commitments_in(connection), start, end),

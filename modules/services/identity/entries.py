@@ -52,7 +52,8 @@ def told(document: str, proposed: ProposedSelf, change: SelfEdit) -> Entry:
     posts = [cite for cite in proposed.cites if cite.startswith("at://")]
     line: LineKind = "refl" if change.status == "changed" and not change.vanished else "warn"
     about = _skill(document) or next(iter(posts), None)
-    return Entry("decision", _loop(document), summary, line, reason, trigger_uri=about, data=data)
+    words = Provenance.SELF if proposed.is_own else Provenance.STRANGER
+    return Entry("decision", _loop(document), summary, line, reason, trigger_uri=about, data=data, provenance=words)
 
 
 def unreadable(document: str, notice: str) -> Entry:

@@ -371,6 +371,12 @@ def held_skills(home: Home) -> dict[str, str]:
     return {name.removeprefix(OWN_SKILL): held.reason for name, held in found.items() if held}
 
 
+def is_own_change(home: Home, document: str) -> bool:
+    """Return whether only words of the SOUL and its owner are behind the waiting change. Raises `StorageError`."""
+    held = SelfHistory(home, document).held()
+    return held is not None and held.is_own
+
+
 def _came(held_file: Path) -> str:
     try:
         return str(json.loads(read_bounded(held_file, TEXT_MAX_BYTES))["at"])

@@ -12,6 +12,7 @@ from functools import partial
 
 from adapters.atproto.client import Atproto
 from common.clock import Clock
+from common.provenance import Provenance
 from common.settings import Settings
 from modules.runtime.control import Control
 from modules.runtime.database import marks
@@ -82,7 +83,9 @@ class OwnerFollow:
     async def _follow(self, owner: str) -> None:
         handle = self.settings.owner_bluesky_social_handle
         follow = FollowBody(did=owner, handle=handle)
-        submitted = await self.outbox.submit(ProposedAction(follow, cause_id=CAUSE, by_owner=True))
+        submitted = await self.outbox.submit(
+            ProposedAction(follow, cause_id=CAUSE, by_owner=True, provenance=Provenance.SELF)
+        )
         if submitted.accepted:
             entry = Entry(
                 "decision",
@@ -93,6 +96,7 @@ class OwnerFollow:
                 author=handle,
                 intent_id=submitted.intent.id,
                 data={"act": "followed"},
+                provenance=Provenance.SELF,
             )
             await self.journal.record(entry)
 

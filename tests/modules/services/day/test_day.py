@@ -36,7 +36,9 @@ from modules.services.commitments.params import IssueParams
 from modules.services.commitments.queue import COMMITMENT, as_json
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text, day_lines, did, led_to, told_text
+from modules.services.identity.history import SelfHistory
 from modules.services.identity.keeper import SelfKeeper
+from modules.services.identity.types import SELF, HeldEdit
 from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import remember
 from modules.services.outbox import store
@@ -394,6 +396,16 @@ async def test_a_day_is_own_with_reasons_of_the_owner_s_and_of_the_program_s_and
     await lived.database.run(lambda connection: connection.execute("DELETE FROM intents WHERE rkey = '7'"))
     await lived.journal.record(thought)
     assert not lived.reader().read().is_own, "it was about a picture, or what was read"
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+async def test_a_waiting_change_of_a_file_leaves_a_day_own_unless_others_words_are_behind_it(
+    lived: LivedHome, *, is_own: bool
+) -> None:
+    SelfHistory(lived.home, SELF).hold(HeldEdit("Tin.", "roofs", (), iso(EVENING), "it is short", is_own=is_own))
+    day = lived.reader().read()
+    assert "A change of SELF.md waits for your approval" in told_text(day)
+    assert day.is_own is is_own
 
 
 async def test_after_a_run_that_was_killed_the_day_says_that_this_is_wrong(lived: LivedHome) -> None:
