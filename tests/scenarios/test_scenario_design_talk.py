@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from modules.services.commitments.writer import contains_promise
 from modules.services.outbox.bodies import PostBody
 from tests.hasty_clock import HastyClock
 from tests.patience import until
-from tests.running_town import RunningTown, awake, call, replying
+from tests.running_town import Answering, RunningTown, awake, call, replying
 from tests.scenarios.designing import CHANNEL, VOUCHED, Designing
 from tests.scenarios.designing import designing as open_designing
 from tests.scenarios.workplace import Workplace, open_workplace
@@ -80,11 +80,16 @@ async def test_a_thought_about_design_shows_a_picture_with_alt_text_and_source(
     assert f'uri="{place}"' in request.messages[-1].text
 
 
+def posting(texts: Iterator[str]) -> Answering:
+    """Return a model that posts the next of these texts with the tool that it has for it."""
+    return lambda request: call(next(one.name for one in request.offers if one.name != "stay_silent"), text=next(texts))
+
+
 @pytest.mark.slow
 async def test_each_picture_is_shown_once_and_then_thoughts_are_words_alone(running_town: RunningTown) -> None:
     async with designing(running_town) as world, awake(world.home) as life:
         texts = iter(f"Picture number {number}: would you rather keep it or draw it?" for number in range(9))
-        running_town.mind.answer = lambda request: call(request.offers[0].name, text=next(texts))
+        running_town.mind.answer = posting(texts)
         for _ in range(3):
             await world.picture_thought(life)
         assert len({picture["text"] for picture in world.shown()}) == 3
@@ -101,7 +106,7 @@ async def test_a_picture_that_waits_for_a_yes_is_not_chosen_again(running_town: 
         with world.home.env.open("a") as env:
             env.write("SOUL_APPROVAL=drafts\n")
         texts = iter(f"Number {number}: would you rather keep it or draw it?" for number in range(3))
-        running_town.mind.answer = lambda request: call(request.offers[0].name, text=next(texts))
+        running_town.mind.answer = posting(texts)
         async with awake(world.home) as life:
             for _ in range(3):
                 await world.picture_thought(life)
