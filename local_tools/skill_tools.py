@@ -29,7 +29,7 @@ from modules.services.identity.history import SelfHistory, held_documents, skill
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.types import OWN_SKILL
 from modules.services.skills.own import NEEDS_YES, OwnTurns, SkillDraft, objection, switched
-from modules.services.skills.skills import LocalSkills, Skills, read_page
+from modules.services.skills.skills import LocalSkills, Skills, page_in
 
 _TURNS: Mapping[str, tuple[type, Collection[str]]] = {
     "": (type(None), ()),
@@ -134,10 +134,8 @@ class SkillTools:
 def _waiting_turns(home: Home, document: str) -> Collection[str]:
     """Return the turns of the page that waits for the owner; none if it cannot be read."""
     held = SelfHistory(home, document).held()
-    try:
-        return read_page(document.removeprefix(OWN_SKILL), held.content, "own").entry.turns if held else ()
-    except ValueError:
-        return ()
+    page = page_in(document.removeprefix(OWN_SKILL), held.content) if held else None
+    return page.entry.turns if page else ()
 
 
 def may_propose(turn: Turn) -> bool:

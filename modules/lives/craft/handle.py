@@ -189,7 +189,7 @@ class ImprovementHandler(Handler):
         entries = [one.entry for one in await self.local_skills.own()]
         own = [(one.name, one.description, one.is_off, False) for one in entries]
         held = await asyncio.to_thread(held_skills, self.home)
-        own += [(name, purpose, False, True) for name, purpose in held.items()]
+        own += [(name, change.reason, False, True) for name, change in held.items()]
         names = ("name", "description", "is_off", "is_held")
         lines = (self.skills.render(_SKILL, "Own Skill", **dict(zip(names, one, strict=True))) for one in own)
         return "\n".join(line.strip() for line in lines)

@@ -39,7 +39,7 @@ from modules.services.craft.wording import friction_stands, in_words, proposal_s
 from modules.services.day.gathering import readings_between
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
-from modules.services.identity.history import SelfHistory, held_documents, rejected_edits, skill_citing
+from modules.services.identity.history import SelfHistory, held_documents, held_skills, rejected_edits, skill_citing
 from modules.services.identity.identity import Identity
 from modules.services.identity.types import Version
 from modules.services.outbox.bodies import IntentKind
@@ -47,7 +47,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.expressions import Expressions
 from modules.services.peers.relationships import Relationships
 from modules.services.skills.own import MOST_PAGE_CHARS
-from modules.services.skills.skills import Framer, LocalSkills, Skills
+from modules.services.skills.skills import Framer, LocalSkills, Skills, page_in
 from modules.services.work.types import Disposition, Handler, WorkItem
 
 SKILL = "reflection"
@@ -105,9 +105,14 @@ class Materials:
         )
 
     async def _own_skills(self) -> str:
-        """Return each of the SOUL's own skills with its page, so that it can change one."""
-        pages = await self.local_skills.own()
-        told = ({**asdict(one.entry), "page": one.text[:MOST_PAGE_CHARS].splitlines()} for one in pages)
+        """Return each of the SOUL's own skills with its page, so that it can change one, then those that wait."""
+        held = await asyncio.to_thread(held_skills, self.home)
+        waiting = [page for name, change in held.items() if (page := page_in(name, change.content))]
+        told = (
+            {**asdict(one.entry), "is_held": is_held, "page": one.text[:MOST_PAGE_CHARS].splitlines()}
+            for pages, is_held in ((await self.local_skills.own(), False), (waiting, True))
+            for one in pages
+        )
         return self._lines("Own Skill", told)
 
     async def _since(self, now: datetime) -> str:

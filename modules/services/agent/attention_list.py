@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
+from typing import Literal
 
 from common.clock import local
 from common.text.untrusted import one_line
@@ -37,7 +38,7 @@ class Item:
         note: its progress, or why it is blocked; "" for neither.
         at: when it is due; None if it has no time.
         private: whether only the owner may see it.
-        asked: whether it waits for the owner's approval.
+        waits_as: what waits for the owner's approval: a draft, a change of a file, or nothing.
 
     """
 
@@ -45,7 +46,7 @@ class Item:
     note: str = ""
     at: datetime | None = None
     private: bool = False
-    asked: bool = False
+    waits_as: Literal["", "Draft", "Change"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +144,7 @@ def render_attention(attention: AttentionNeeds, skills: Skills, *, timezone: str
             for item in attention.failing[:_MOST_OF_A_KIND]
         ),
         *(
-            line(
-                "Draft" if item.asked else "Blocked", what=one_line(item.what, _CHARS), why=one_line(item.note, _CHARS)
-            )
+            line(item.waits_as or "Blocked", what=one_line(item.what, _CHARS), why=one_line(item.note, _CHARS))
             for item in stuck
         ),
         *([line("Mentions", count=attention.mentions)] if attention.mentions and not public else []),

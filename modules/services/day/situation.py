@@ -76,15 +76,18 @@ class Situation:
 
         An act may repeat what strangers said, so first words are given only of acts that the owner ordered or approved.
         """
-        waits = [(f"draft {_brief(draft)}", shortened(draft.reason, _REASON_CHARS)) for draft in self.drafts]
-        waits += [(f"a change of {one}", see_held(one)) for one in self.documents]
+        drafts = (
+            Item(f"draft {_brief(one)}", shortened(one.reason, _REASON_CHARS), private=True, waits_as="Draft")
+            for one in self.drafts
+        )
+        changes = (Item(f"a change of {one}", see_held(one), private=True, waits_as="Change") for one in self.documents)
         scheduled = (
             Item(_brief(one), at=parse_iso(one.intent.scheduled_for), private=True)
             for one in self.on_the_way
             if one.intent.scheduled_for
         )
         return AttentionNeeds(
-            blocked=tuple(Item(what, why, private=True, asked=True) for what, why in waits),
+            blocked=(*drafts, *changes),
             scheduled=tuple(scheduled),
             mentions=self.waits.posts,
             leaving=self.waits.acts,

@@ -365,10 +365,10 @@ def held_documents(home: Home) -> dict[str, str]:
     return {name: _came(file) for name, file in files.items() if file.exists()}
 
 
-def held_skills(home: Home) -> dict[str, str]:
-    """Return the purpose of each skill that waits for the owner's approval. Raises `StorageError`."""
+def held_skills(home: Home) -> dict[str, HeldEdit]:
+    """Return the change of each own skill that waits for the owner's approval, by the skill. Raises `StorageError`."""
     found = {name: SelfHistory(home, name).held() for name in held_documents(home) if name.startswith(OWN_SKILL)}
-    return {name.removeprefix(OWN_SKILL): held.reason for name, held in found.items() if held}
+    return {name.removeprefix(OWN_SKILL): held for name, held in found.items() if held}
 
 
 def is_own_change(home: Home, document: str) -> bool:

@@ -439,6 +439,14 @@ class LocalSkills:
         self._troubles[what] = trouble
 
 
+def page_in(name: str, text: str) -> LocalPage | None:
+    """Return the own skill in a text, or None if it is none."""
+    try:
+        return read_page(name, text, "own")
+    except ValueError:
+        return None
+
+
 def read_page(name: str, text: str, origin: Origin) -> LocalPage:
     """Return the skill in a file. Raises `ValueError` that says what is wrong."""
     if len(text.encode(errors="replace")) > MAX_SKILL_BYTES:

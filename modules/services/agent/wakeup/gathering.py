@@ -238,7 +238,7 @@ class WakeupGathering:
                 *(
                     Item(f"{item.what}: {item.note}", private=item.private)
                     for item in attention.blocked
-                    if not item.asked
+                    if not item.waits_as
                 ),
             ),
             next_actions=(Item(f"meet {counted(waiting, 'waiting post')}"),) if waiting else (),

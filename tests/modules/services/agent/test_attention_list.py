@@ -51,7 +51,7 @@ def test_each_thing_is_one_line_and_the_earliest_comes_first(skills: Skills) -> 
 
 
 def test_what_waits_for_the_owners_yes_is_not_to_be_got_round(skills: Skills) -> None:
-    attention = AttentionNeeds(blocked=(Item("reply 3fa9c1", "addressed to a stranger: kit.test", asked=True),))
+    attention = AttentionNeeds(blocked=(Item("reply 3fa9c1", "addressed to a stranger: kit.test", waits_as="Draft"),))
     (line,) = render_attention(attention, skills).splitlines()[1:]
     assert line.startswith("- Waits for your owner's approval: reply 3fa9c1 (addressed to a stranger: kit.test). ")
     assert line.endswith("Leave it to them; do not say it another way meanwhile.")

@@ -166,7 +166,7 @@ async def test_active_work_tells_what_leaves_what_is_held_what_waits_and_what_li
     Control(wakeup_home.home.memory).pause("holiday")
     wakeup_home.attention = AttentionNeeds(
         commitments=(Item("mend the roof", "claimed"),),
-        blocked=(Item("post 3fa9c1", "as you wished", private=True, asked=True), Item("the gutter", "no nails")),
+        blocked=(Item("post 3fa9c1", "as you wished", private=True, waits_as="Draft"), Item("the gutter", "no nails")),
         mentions=3,
         branches=(Item("feat/roof"),),
     )
