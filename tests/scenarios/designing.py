@@ -63,7 +63,7 @@ class Designing:
 
 @asynccontextmanager
 async def designing(town: RunningTown, url: str = CHANNEL, **more: str) -> AsyncIterator[Designing]:
-    """Open the gallery and the home, with the collection in SELF.md and vouched for by the owner in SOUL.md."""
+    """Open the gallery and the home, with the collection in SELF.md, and named by the owner in SOUL.md."""
     faults = GalleryFaults()
     async with serve(gallery_app(SystemClock(), armed=faults)) as gallery:
         home = town.make_home("rowan", ARENA_API_URL=f"{gallery}/v2", SOUL_ALLOW_PRIVATE_NET="on", **more)

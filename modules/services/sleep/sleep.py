@@ -85,8 +85,9 @@ class SleepLoop(Loop):
         unread = [f"{name}: {look.reason}" for name, look in looked if not look.ran]
         rest = await self.rest()
         if unread or rest.reasons:
-            soon_s = min((look.next_in_s for _, look in looked if not look.ran and look.next_in_s), default=None)
-            if soon_s and not rest.reasons:
+            busy = [look.next_in_s for _, look in looked if not look.ran and look.next_in_s]
+            soon_s = min(busy) if busy and not rest.reasons else None
+            if soon_s:
                 self._began = awaited  # a minute later, the same loop could be running again
             else:
                 await self.watch.release()
