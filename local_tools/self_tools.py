@@ -78,6 +78,7 @@ class SelfTools:
         framed = Framer(self.skills, self.rng).frame(
             "reading", author="you and others", uri="", text=told_text(summary)
         )
+        framed = self.words.answer("Day Told", day=framed)
         return ToolResult(framed, provenance=None if summary.is_own else Provenance.STRANGER)
 
     async def update(self, args: SelfUpdateInput, turn: Turn) -> ToolResult:

@@ -22,10 +22,9 @@ from modules.lives.growth.types import ReflectionTurn
 from modules.lives.messages.handle_others import TOOLS as MESSAGE_TOOLS
 from modules.lives.messages.types import MessageTurn
 from modules.lives.space.prompting import SpaceTurn
-from modules.runtime.home import Home
 from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.identity.history import SelfHistory, held_documents, skill_citing
+from modules.services.identity.history import held_documents, held_skills, skill_citing
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.types import OWN_SKILL
 from modules.services.skills.own import NEEDS_YES, OwnTurns, SkillDraft, objection, switched
@@ -78,7 +77,8 @@ class SkillTools:
         if text is not None:
             return ToolResult(text)
         names = ", ".join(entry.name for entry in await self.local.listing()) or "none"
-        return self.words.error("No Skill", names=names)
+        waits = self.keeper is not None and f"{OWN_SKILL}{args.name.strip()}" in held_documents(self.keeper.home)
+        return self.words.error("No Skill", names=names, waits=waits)
 
     async def propose(self, args: SkillProposeInput, turn: Turn) -> ToolResult:
         document = f"{OWN_SKILL}{args.name.strip()}"
@@ -88,7 +88,9 @@ class SkillTools:
         before = next((one for one in own if f"{OWN_SKILL}{one.name}" == document), None)
         turns: Collection[str] = args.turns
         if "turns" not in args.model_fields_set and document in waiting:
-            turns = await asyncio.to_thread(_waiting_turns, self.keeper.home, document)
+            held = (await asyncio.to_thread(held_skills, self.keeper.home)).get(args.name.strip())
+            page = page_in(args.name.strip(), held.content) if held else None
+            turns = page.entry.turns if page else ()
         elif "turns" not in args.model_fields_set and before:
             turns = before.turns
         draft = SkillDraft.of(args.name, args.purpose, args.page, turns)
@@ -129,13 +131,6 @@ class SkillTools:
             if tool.name in besides or (issubclass(subject, tool.subject) if tool.subject else subject is type(None))
         ]
         return {name for tool in own for name in (tool.name, *tool.input_model.model_fields)}
-
-
-def _waiting_turns(home: Home, document: str) -> Collection[str]:
-    """Return the turns of the page that waits for the owner; none if it cannot be read."""
-    held = SelfHistory(home, document).held()
-    page = page_in(document.removeprefix(OWN_SKILL), held.content) if held else None
-    return page.entry.turns if page else ()
 
 
 def may_propose(turn: Turn) -> bool:

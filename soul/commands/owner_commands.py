@@ -24,7 +24,7 @@ from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import day_lines
 from modules.services.explanation import why
 from modules.services.explanation.drafts import in_words
-from modules.services.identity.entries import see_held
+from modules.services.identity.entries import change_of, see_held
 from modules.services.identity.history import SelfHistory, held_documents, kept_documents
 from modules.services.outbox.approval import find, find_all, waiting
 from modules.services.outbox.audit import SHORT_ID_CHARS
@@ -270,7 +270,7 @@ def _lines_of(home: Home, document: str) -> list[str]:
     with SelfHistory(home, document).alone() as history:
         versions, held = history.versions(), history.held()
     amiss, shows = [history.amiss] if history.amiss else [], see_held(document)
-    waits = [f"A change of {document} waits for your approval: {held.why} (`{shows}` shows it)"] if held else []
+    waits = [f"A{change_of(document)[1:]} waits for your approval: {held.why} (`{shows}` shows it)"] if held else []
     if not versions:
         return [*amiss, *waits, f"{document} has not changed yet"]
     shown = (f"  {one.name}  {one.by:<5}  {one.reason}" for one in versions[:_VERSIONS_SHOWN])

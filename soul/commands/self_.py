@@ -34,6 +34,7 @@ from modules.services.identity.history import SelfHistory, held_documents, sha25
 from modules.services.identity.identity import extract_from_self
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.types import DOCUMENTS, OWN_SKILL, SELF, HeldEdit, SelfEdit, Version
+from modules.services.skills.skills import page_in
 from soul.commands.at_hand import at_hand, settings_to_run
 from soul.commands.beside import journal_beside
 from soul.terminal.output import Colour, write_answer, write_json, write_line, write_lines
@@ -277,9 +278,16 @@ def held_lines(home: Home, given: str, timezone: str) -> tuple[HeldEdit, list[st
         f"{told}: {held.reason}{_plain_cites(held.cites)}",
         *grew_from(home, held.cites),
         *skill_rests_on(home, file),
+        *_read_in(file, held),
         *_diff(now, held.content.encode(), file, "as it would be"),
         f"`soul drafts approve {named}` applies it, `soul drafts reject {named}` drops it",
     ]
+
+
+def _read_in(document: str, held: HeldEdit) -> list[str]:
+    """Return a line on the turns that read the page of a skill; [] for another document."""
+    page = page_in(document.removeprefix(OWN_SKILL), held.content) if document.startswith(OWN_SKILL) else None
+    return [f"Read in {', '.join(('talks with you', *page.entry.turns))}"] if page else []
 
 
 def skill_rests_on(home: Home, document: str) -> list[str]:

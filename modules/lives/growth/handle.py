@@ -7,7 +7,6 @@ that SELF.md changed, and the experiences that existed when the row was added ar
 from __future__ import annotations
 
 import asyncio
-import difflib
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,13 +40,14 @@ from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import Experience
 from modules.services.identity.history import SelfHistory, held_documents, held_skills, rejected_edits, skill_citing
 from modules.services.identity.identity import Identity
-from modules.services.identity.types import Version
+from modules.services.identity.policy import diff_lines
+from modules.services.identity.types import HeldEdit, Version
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.expressions import Expressions
 from modules.services.peers.relationships import Relationships
 from modules.services.skills.own import MOST_PAGE_CHARS
-from modules.services.skills.skills import Framer, LocalSkills, Skills, page_in
+from modules.services.skills.skills import Framer, LocalPage, LocalSkills, Skills, page_in
 from modules.services.work.types import Disposition, Handler, WorkItem
 
 SKILL = "reflection"
@@ -56,7 +56,7 @@ _POSTS_SINCE, _MOST_POSTS = timedelta(days=2), 6
 _POST: tuple[IntentKind, ...] = ("post",)
 _TOLD_ELSEWHERE = frozenset({"New Person", "Shared", "Answered", "Liked"})
 """Insights about new people and about our own posts; other parts of the message cover them."""
-_INSIGHT_CHARS, _MOST_DIFF_LINES, _LINE_CHARS = 300, 40, 500
+_INSIGHT_CHARS, _LINE_CHARS = 300, 500
 _UNSEEN = {"replies": "", "likes": ""}
 _MOST_FRICTION, _OFTEN, _MOST_REJECTED = 12, 2, 5
 
@@ -105,13 +105,21 @@ class Materials:
         )
 
     async def _own_skills(self) -> str:
-        """Return each of the SOUL's own skills with its page, so that it can change one, then those that wait."""
+        """Return each of the SOUL's own skills with its page, so that it can change one, then those that wait.
+
+        A page that waits is left out where words of others are behind it.
+        """
         held = await asyncio.to_thread(held_skills, self.home)
-        waiting = [page for name, change in held.items() if (page := page_in(name, change.content))]
+        pages: list[tuple[LocalPage, HeldEdit | None]] = [(page, None) for page in await self.local_skills.own()]
+        pages += [(page, one) for name, one in held.items() if (page := page_in(name, one.content))]
         told = (
-            {**asdict(one.entry), "is_held": is_held, "page": one.text[:MOST_PAGE_CHARS].splitlines()}
-            for pages, is_held in ((await self.local_skills.own(), False), (waiting, True))
-            for one in pages
+            {
+                **asdict(page.entry),
+                "is_held": one is not None,
+                "is_seen": one is not None and one.is_seen,
+                "page": page.text[:MOST_PAGE_CHARS].splitlines() if one is None or one.is_own else (),
+            }
+            for page, one in pages
         )
         return self._lines("Own Skill", told)
 
@@ -210,13 +218,6 @@ class Materials:
             texts = [history.read(one).decode(errors="replace") for one in history.versions()[:2]]
             undone = sorted(history.taken_back())
         return diff_lines(texts[1], texts[0]) if len(texts) > 1 else [], undone
-
-
-def diff_lines(old: str, new: str) -> list[str]:
-    """Return the removed (-) and added (+) lines without context; at most `_MOST_DIFF_LINES`."""
-    compared = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
-    moved = (line for line in compared if line[:1] in "+-" and line[:3] not in {"+++", "---"})
-    return [line[:_LINE_CHARS] for line in moved if line[1:].strip()][:_MOST_DIFF_LINES]
 
 
 REFLECTED = "reflected"

@@ -30,6 +30,7 @@ from modules.runtime.journal.types import Entry
 from modules.services.commitments.acts import ABANDONED, COMMITMENTS
 from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.day.situation import Situation
+from modules.services.identity.entries import change_of
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
 from modules.services.owner.notices import NOTICE
@@ -192,7 +193,7 @@ class AlarmHandler(Handler, Perceiver):
         for draft in now.drafts:
             yield Alarm("draft", draft.intent.id, f"{self.name}: a draft waits for your approval")
         for document, at in now.documents.items():
-            text = f"{self.name}: a change of {document} waits for your approval: /drafts {document} shows it"
+            text = f"{self.name}: {change_of(document)} waits for your approval: /drafts {document} shows it"
             yield Alarm("document", f"{document} {at}", text)
 
     async def _plans(self, now: datetime) -> list[Alarm]:

@@ -43,7 +43,7 @@ from modules.services.day.rendering import (
 from modules.services.day.situation import Situation, read_situation
 from modules.services.explanation.story import handle_of, named
 from modules.services.identity.entries import waiting_line
-from modules.services.identity.history import is_own_change
+from modules.services.identity.history import held_edits, held_text
 from modules.services.identity.owner import Me
 from modules.services.identity.types import OWN_SKILL
 from modules.services.inbox.messages import MESSAGES
@@ -123,6 +123,9 @@ class DayReader:
         own = {one["intent_id"] for one in told if one["kind"] == "act" and rows.is_own(one)}
         is_today, kept_since = day == today, rows.kept_since(connection)
         blocked, awake = now.blocked if is_today else (), lock_holder(self.home) is not None
+        held = held_edits(self.home)
+        texts = {name: f"\n{held_text(self.home, name, one)}" for name, one in held.items()}
+        changes = (f"{waiting_line(one)}{texts.get(one, '')}" for one in now.documents)
         return DaySummary(
             name=self.settings.agent_name,
             day=day.isoformat(),
@@ -152,11 +155,9 @@ class DayReader:
             dropped=_refusals(rows.dropped_between(connection, start, end, _OF_OTHERS)),
             cases=_cases(connection, decided),
             waits=now.waits,
-            drafts=(*(f"{one.number}, {one.words.line}" for one in now.drafts), *map(waiting_line, now.documents))
-            if is_today
-            else (),
+            drafts=(*(f"{one.number}, {one.words.line}" for one in now.drafts), *changes) if is_today else (),
             leaving=self._leaving(now, zone),
-            is_unasked=not all(is_own_change(self.home, one) for one in now.documents)
+            is_unasked=not all(one.is_own for one in held.values())
             or any(one.words.theirs and not one.words.ours for one in now.drafts)
             or not all(one.by_owner or one.id in own for one in acts),
             commitments=_commitments(commitments_in(connection), start, end),

@@ -22,7 +22,7 @@ from modules.services.claims.offers import ABANDONED, ASKS, TASK, standing_of
 from modules.services.day.rendering import DayTrouble, DayWaits
 from modules.services.explanation.drafts import Draft, in_words, leaving_fields
 from modules.services.github_threads.threads import THREAD
-from modules.services.identity.entries import see_held
+from modules.services.identity.entries import change_of, see_held
 from modules.services.identity.history import held_documents
 from modules.services.inbox import messages, received
 from modules.services.outbox import store
@@ -80,7 +80,7 @@ class Situation:
             Item(f"draft {_brief(one)}", shortened(one.reason, _REASON_CHARS), private=True, waits_as="Draft")
             for one in self.drafts
         )
-        changes = (Item(f"a change of {one}", see_held(one), private=True, waits_as="Change") for one in self.documents)
+        changes = (Item(change_of(one), see_held(one), private=True, waits_as="Change") for one in self.documents)
         scheduled = (
             Item(_brief(one), at=parse_iso(one.intent.scheduled_for), private=True)
             for one in self.on_the_way

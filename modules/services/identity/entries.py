@@ -22,10 +22,14 @@ def see_held(document: str) -> str:
     return f"soul drafts show {document}"
 
 
+def change_of(document: str) -> str:
+    """Return the name of a change of a document, such as "a page for the skill tea"."""
+    return f"a page for the skill {document.removeprefix(OWN_SKILL)}" if _skill(document) else f"a change of {document}"
+
+
 def waiting_line(document: str) -> str:
     """Return the line about a change of a document that waits for the owner's approval."""
-    what = f"A page for the skill {document.removeprefix(OWN_SKILL)}" if _skill(document) else f"A change of {document}"
-    return f"{what} waits for your approval: {see_held(document)}"
+    return f"A{change_of(document)[1:]} waits for your approval: {see_held(document)}"
 
 
 def told(document: str, proposed: ProposedSelf, change: SelfEdit) -> Entry:
@@ -59,7 +63,10 @@ def told(document: str, proposed: ProposedSelf, change: SelfEdit) -> Entry:
 def unreadable(document: str, notice: str) -> Entry:
     """Return the entry about a waiting change that could not be read and was set aside."""
     return Entry(
-        "error", _loop(document), f"A change of {document} that waited for you cannot be shown: {notice}", line="error"
+        "error",
+        _loop(document),
+        f"A{change_of(document)[1:]} that waited for you cannot be shown: {notice}",
+        line="error",
     )
 
 
@@ -74,7 +81,7 @@ def rejected(document: str, held: HeldEdit, why: str) -> Entry:
     return Entry(
         "decision",
         _loop(document),
-        f"The owner rejected a change of {document}",
+        f"The owner rejected {change_of(document)}",
         "refl",
         why,
         trigger_uri=_skill(document),
@@ -88,7 +95,7 @@ def given_up(document: str, reason: str) -> Entry:
     return Entry(
         "decision",
         _loop(document),
-        f"A change of {document} that waited for your approval is given up",
+        f"A{change_of(document)[1:]} that waited for your approval is given up",
         "warn",
         reason,
         trigger_uri=_skill(document),

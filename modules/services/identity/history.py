@@ -32,7 +32,7 @@ from common.files import read_bounded, storage_error, write_atomic
 from common.json_lines import json_line, json_object, split_lines
 from common.state import Json, load_state, save_state
 from modules.runtime.home import Home
-from modules.services.identity.policy import reapplied
+from modules.services.identity.policy import diff_lines, reapplied
 from modules.services.identity.types import DOCUMENTS, OWN_SKILL, SELF, HeldEdit, Version
 
 STALE = (
@@ -365,16 +365,23 @@ def held_documents(home: Home) -> dict[str, str]:
     return {name: _came(file) for name, file in files.items() if file.exists()}
 
 
+def held_edits(home: Home) -> dict[str, HeldEdit]:
+    """Return the changes that wait for the owner's approval and can be read, by document. Raises `StorageError`."""
+    found = {name: SelfHistory(home, name).held() for name in held_documents(home)}
+    return {name: held for name, held in found.items() if held}
+
+
 def held_skills(home: Home) -> dict[str, HeldEdit]:
     """Return the change of each own skill that waits for the owner's approval, by the skill. Raises `StorageError`."""
-    found = {name: SelfHistory(home, name).held() for name in held_documents(home) if name.startswith(OWN_SKILL)}
-    return {name.removeprefix(OWN_SKILL): held for name, held in found.items() if held}
+    return {name.removeprefix(OWN_SKILL): held for name, held in held_edits(home).items() if name.startswith(OWN_SKILL)}
 
 
-def is_own_change(home: Home, document: str) -> bool:
-    """Return whether only words of the SOUL and its owner are behind the waiting change. Raises `StorageError`."""
-    held = SelfHistory(home, document).held()
-    return held is not None and held.is_own
+def held_text(home: Home, document: str, held: HeldEdit) -> str:
+    """Return the whole page that waits for an own skill, or the lines that change in another document."""
+    if document.startswith(OWN_SKILL):
+        return held.content.strip()
+    today = SelfHistory(home, document).current().decode(errors="replace")
+    return "\n".join(diff_lines(today, held.content))
 
 
 def _came(held_file: Path) -> str:

@@ -2,7 +2,7 @@
 
 After a crash SELF.md is complete, in its old or new form; each version has its reason (`history`); and the change that
 waits for the owner is in `.memory/self-held.json`. One change waits at a time: the newest, or the one that the owner
-has seen, as they approve what they have seen.
+has seen until they ask for another. They approve only what they have seen.
 """
 
 from __future__ import annotations
@@ -350,7 +350,7 @@ class SelfKeeper:
             return SelfEdit("refused", "the owner rejected it, word for word")
         waiting = self._history.held()
         is_other = waiting is not None and waiting.content != proposed.content
-        if waiting and is_other and (waiting.is_seen or waiting.erases):
+        if waiting and is_other and (waiting.erases or (waiting.is_seen and proposed.unasked)):
             shows = entries.see_held(self.document)
             why = f"the owner has looked at another change, which waits until they approve or reject it: {shows}"
             return SelfEdit("refused", why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, unified_diff
 
 from common.constants import SELF_MAX_BYTES
 from common.redact import Redactor
@@ -15,6 +15,7 @@ from common.text.strings import straighten
 from modules.services.identity.identity import extract_from_self
 
 LOSS_LIMIT = 0.5
+_MOST_DIFF_LINES, _DIFF_LINE_CHARS = 40, 500
 _SECTION = 2
 
 # NOTE(self): the sections that the program itself reads, by the keys of `extract_from_self`.
@@ -172,3 +173,10 @@ def _words(text: str) -> Counter[str]:
 
 def _letters(words: Counter[str]) -> int:
     return sum(len(word) * times for word, times in words.items())
+
+
+def diff_lines(old: str, new: str) -> list[str]:
+    """Return the removed (-) and added (+) lines without context; at most `_MOST_DIFF_LINES`."""
+    compared = unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
+    moved = (line for line in compared if line[:1] in "+-" and line[:3] not in {"+++", "---"})
+    return [line[:_DIFF_LINE_CHARS] for line in moved if line[1:].strip()][:_MOST_DIFF_LINES]

@@ -66,8 +66,8 @@ class SelfEdit:
 class HeldEdit:
     """A change that waits for the owner: the proposal, when it came (ISO-8601 UTC), and why it waits.
 
-    `erases` and `is_own` are as in the proposal. `is_seen`: the owner has seen it, so no other takes its place. `base`
-    is the SHA-256 of the document that it changes, "" in a home of an earlier version.
+    `erases` and `is_own` are as in the proposal. `is_seen`: the owner has seen it, so only one that they ask for takes
+    its place. `base` is the SHA-256 of the document that it changes, "" in a home of an earlier version.
     """
 
     content: str

@@ -217,7 +217,7 @@ async def test_a_second_try_that_the_owner_approves_mends_the_friction(running_t
         story = (await says(life, "/why proposal:1")).splitlines()
         rejected, changed = (
             next(at for at, line in enumerate(story) if what in line)
-            for what in ("The owner rejected a change of skills/maps-1", "skills/maps-2 changed")
+            for what in ("The owner rejected a page for the skill maps-1", "skills/maps-2 changed")
         )
         assert "say it shorter" in story[rejected + 1]
         assert rejected < changed

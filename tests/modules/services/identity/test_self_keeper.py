@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from common.clock import FakeClock
 from common.constants import SELF_MAX_BYTES
-from common.errors import IdentityError, StorageError
+from common.errors import IdentityError, NotWaiting, StorageError
 from common.person import Person
 from common.redact import Redactor
 from modules.runtime.home import Home, check_self, read_self
@@ -133,10 +133,25 @@ async def test_what_the_owner_looked_at_cannot_be_swapped_for_something_else_bef
     shown = SelfHistory(self_home.home).show_held()
     assert (shown and shown.content) == TIRED, "the newest waits, where nobody looked at the other"
     assert (await self_home.keeper.change(TIRED, reason="the same again", by="soul")).status == "held"
-    other = await self_home.keeper.change("# Rowan\n\nSomething worse.\n", reason="second", by="soul")
+    other = await self_home.keeper.change("# Rowan\n\nSomething worse.\n", reason="second", by="soul", unasked=True)
     assert other.status == "refused"
     await self_home.keeper.approve()
     assert self_home.text == TIRED
+
+
+async def test_the_owner_can_ask_for_another_than_they_looked_at_and_must_see_that_one_before_their_yes(
+    self_home: SelfHome,
+) -> None:
+    await self_home.keeper.change(TIRED, reason="first", by="soul")
+    shown = SelfHistory(self_home.home).show_held()
+    await self_home.clock.advance(1.0)
+    assert (await self_home.keeper.change("# Rowan\n\nAwake.\n", reason="they asked", by="soul")).status == "held"
+    for seen in ("", shown.at if shown else "", "2026-01-01T00:00:00.000Z"):
+        with pytest.raises(NotWaiting):
+            await self_home.keeper.approve(seen)
+    SelfHistory(self_home.home).show_held()
+    await self_home.keeper.approve("")
+    assert self_home.text == "# Rowan\n\nAwake.\n"
 
 
 async def test_a_change_that_waits_is_gone_once_the_same_text_is_applied(self_home: SelfHome) -> None:
