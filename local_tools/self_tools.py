@@ -75,9 +75,7 @@ class SelfTools:
             summary = await asyncio.to_thread(self.days.read, args.day)
         except UsageError as error:
             return self.words.error("Day Not Read", reason=f"{error}. {error.remedy}")
-        framed = Framer(self.skills, self.rng).frame(
-            "reading", author="you and others", uri="", text=told_text(summary)
-        )
+        framed = Framer(self.skills, self.rng).frame("reading", author="your program", uri="", text=told_text(summary))
         framed = self.words.answer("Day Told", day=framed)
         return ToolResult(framed, provenance=None if summary.is_own else Provenance.STRANGER)
 
@@ -116,7 +114,8 @@ def told_change(words: ToolWords, document: str, change: SelfEdit) -> ToolResult
     match change.status:
         case "changed":
             moved = "".join(f". {line}" for line in what_moved(change))
-            return ToolResult(words.answer("Self Changed", file=document, moved=moved), outcome=outcome)
+            told = words.answer("Self Changed", file=document, moved=moved, waits=change.still_waits)
+            return ToolResult(told, outcome=outcome)
         case "held":
             told = words.answer("Self Held", file=document, reason=change.reason)
             return ToolResult(told, outcome=outcome)

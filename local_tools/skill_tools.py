@@ -74,11 +74,12 @@ class SkillTools:
 
     async def load(self, args: SkillLoadInput, turn: Turn) -> ToolResult:
         text = await self.local.load(args.name.strip())
+        if self.keeper and f"{OWN_SKILL}{args.name.strip()}" in held_documents(self.keeper.home):
+            return ToolResult(self.words.answer("Skill Waits", page=text or ""))
         if text is not None:
             return ToolResult(text)
         names = ", ".join(entry.name for entry in await self.local.listing()) or "none"
-        waits = self.keeper is not None and f"{OWN_SKILL}{args.name.strip()}" in held_documents(self.keeper.home)
-        return self.words.error("No Skill", names=names, waits=waits)
+        return self.words.error("No Skill", names=names)
 
     async def propose(self, args: SkillProposeInput, turn: Turn) -> ToolResult:
         document = f"{OWN_SKILL}{args.name.strip()}"

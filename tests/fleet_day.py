@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 _LOOK = "app.bsky.notification.listNotifications"
 _WATCHED = "25"  # the page size of the watcher's requests
 _SAMPLE_S, _SETTLED_S = 1.0, 10.0
-_AT_ONCE = 40
-"""The number of homes that start at once; more would not get through their first minutes on two cores at this speed."""
+_AT_ONCE, _BORNE_SPEED = 40, 16.0
+"""The number of homes that start at once, and up to which speed they get through their first minutes on two cores."""
 _CUT_S = (2.0, 20.0)
 _KILLED = ("soul", "watcher", "engine", "soul", "soul", "soul", "soul", "soul")
 _CUT = ("soul", "sleeper", "watcher", "engine")
@@ -295,10 +295,10 @@ async def _cluster(homes: Sequence[Home], folder: Path, town: RunningTown) -> As
 ENGINES = {"up": _up, "cluster": _cluster}
 
 
-async def _let_sleep(homes: Sequence[Home], folder: Path, town: RunningTown) -> None:
-    """Start these homes, a few at a time, and wait until all of them sleep."""
-    for begin in range(0, len(homes), _AT_ONCE):
-        some = homes[begin : begin + _AT_ONCE]
+async def _let_sleep(homes: Sequence[Home], folder: Path, town: RunningTown, at_once: int) -> None:
+    """Start these homes, so many at once, and wait until all of them sleep."""
+    for begin in range(0, len(homes), at_once):
+        some = homes[begin : begin + at_once]
         async with _up(some, folder, town):
             await until(partial(_are_asleep, some), 20 * HANG_S, what="the sleep of all")
 
@@ -508,7 +508,8 @@ async def open_fleet_day(plan: DayPlan, engine: EngineName, folder: Path, seed: 
         homes = [town.make_home(f"soul{number}", **given) for number in range(plan.homes)]
         for home in homes:  # as the SOUL declares while it starts
             network.put(town.account(home.root.name), DECLARATION, "self", {"allowIncoming": "all"})
-        await _let_sleep(homes[:-_AT_ONCE], folder, town)
+        at_once = max(_AT_ONCE, int(_AT_ONCE * _BORNE_SPEED / plan.speed))
+        await _let_sleep(homes if len(homes) > _AT_ONCE else (), folder, town, at_once)
         async with ENGINES[engine](homes, folder, town) as running:
             names = {home.root.resolve(): home.root.name for home in homes}
             day = FleetDay(plan, town, wire, running, names, random.Random(seed))

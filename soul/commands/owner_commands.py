@@ -86,7 +86,7 @@ class OwnerCommands(Commands):
 
     async def run_drafts(self, rest: str) -> Sequence[str]:
         if documents := documents_among(rest.split()[:1])[0]:
-            return (await asyncio.to_thread(held_lines, self._services.home, documents[0], self._zone))[1]
+            return (await asyncio.to_thread(held_lines, self._services.home, documents[0], self._zone, command="/"))[1]
         shown = await self._services.database.run(lambda connection: in_words(connection, waiting(connection)))
         return list_lines(shown, self._services.clock.now(), self._zone, held_documents(self._services.home))
 

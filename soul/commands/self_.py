@@ -260,7 +260,7 @@ def reported(change: SelfEdit, file: str, done: str) -> str:
     return "; ".join([done, *what_moved(change)])
 
 
-def held_lines(home: Home, given: str, timezone: str) -> tuple[HeldEdit, list[str]]:
+def held_lines(home: Home, given: str, timezone: str, *, command: str = "soul drafts ") -> tuple[HeldEdit, list[str]]:
     """Return the held change of a document, and lines on why it waits, what it rests on, and its diff.
 
     The change then counts as seen by the owner. Raises `NotWaiting` if none waits.
@@ -280,7 +280,7 @@ def held_lines(home: Home, given: str, timezone: str) -> tuple[HeldEdit, list[st
         *skill_rests_on(home, file),
         *_read_in(file, held),
         *_diff(now, held.content.encode(), file, "as it would be"),
-        f"`soul drafts approve {named}` applies it, `soul drafts reject {named}` drops it",
+        f"`{command}approve {named}` applies it, `{command}reject {named}` drops it",
     ]
 
 

@@ -144,7 +144,9 @@ async def test_the_owner_alone_may_ask_for_a_day_where_nobody_else_reads_the_ans
     told = "Staying silent with @kit.test"
     entry = Entry("decision", "awareness", told, reason="no", trigger_uri=POST, data={"act": "silent"})
     owners = replace(turn(Provenance.OWNER), loop="owner")
-    assert (await rig.use("day_read", owners)).provenance is None, "nobody wrote anything yet"
+    await rig.use("self_update", owners, content=GROWN, reason="my owner likes slate")
+    assert "likes slate" in (mine := await rig.use("day_read", owners)).content
+    assert mine.provenance is None, "nobody else wrote anything yet"
     await rig.self_home.journal.record(entry)
     answer = await rig.use("day_read", owners)
     assert told in answer.content
@@ -166,6 +168,10 @@ async def test_goals_and_heartbeat_are_kept_like_self_md_by_the_same_tool(rig: R
         assert (home.workspace / file).read_text() == text
     held = await rig.use("self_update", owners, file="GOALS.md", content="- Sleep.\n", reason="shorter")
     assert held.content.startswith("GOALS.md waits")
+    text = goals + "- Sleep much.\n"
+    changed = await rig.use("self_update", owners, file="GOALS.md", content=text, reason="more")
+    assert changed.content.startswith("GOALS.md is changed. An earlier change of it still waits")
+    await rig.use("self_update", owners, file="GOALS.md", content=goals + "- Sleep more.\n", reason="less")
     strangers = await rig.use("self_update", turn(Provenance.STRANGER), file="HEARTBEAT.md", content="x", reason="y")
     assert strangers.is_error
     keeper = rig.self_home.keepers["GOALS.md"]
@@ -173,7 +179,8 @@ async def test_goals_and_heartbeat_are_kept_like_self_md_by_the_same_tool(rig: R
     assert (home.workspace / "GOALS.md").read_text() == "- Sleep.\n"
     with SelfHistory(home, "GOALS.md").alone() as history:
         texts = [history.read(one).decode() for one in history.versions()]
-    assert texts == ["- Sleep.\n", goals + "- Sleep more.\n", goals]
+    more = goals + "- Sleep more.\n"
+    assert texts == ["- Sleep.\n", more, text, more, goals]
     assert rig.self_home.text == BORN
     assert rig.self_home.versions == []
 

@@ -107,7 +107,7 @@ class Materials:
     async def _own_skills(self) -> str:
         """Return each of the SOUL's own skills with its page, so that it can change one, then those that wait.
 
-        A page that waits is left out where words of others are behind it.
+        A page that waits is framed if words of others are behind it.
         """
         held = await asyncio.to_thread(held_skills, self.home)
         pages: list[tuple[LocalPage, HeldEdit | None]] = [(page, None) for page in await self.local_skills.own()]
@@ -117,11 +117,17 @@ class Materials:
                 **asdict(page.entry),
                 "is_held": one is not None,
                 "is_seen": one is not None and one.is_seen,
-                "page": page.text[:MOST_PAGE_CHARS].splitlines() if one is None or one.is_own else (),
+                "page": (text if one is None or one.is_own else self._framed(text)).splitlines(),
             }
             for page, one in pages
+            for text in (page.text[:MOST_PAGE_CHARS],)
         )
         return self._lines("Own Skill", told)
+
+    async def has_others(self) -> bool:
+        """Return whether it tells people's handles, or pages with words of others behind them."""
+        held = await asyncio.to_thread(held_skills, self.home)
+        return bool(self.relationships.closest()) or not all(one.is_own for one in held.values())
 
     async def _since(self, now: datetime) -> str:
         span = await self.experiences.time_span()
@@ -405,7 +411,7 @@ class ReflectionHandler(Handler):
         )
         proposal = await self.materials.proposals.to_write()
         subject = ReflectionTurn({one.name: one for one in gathered}, proposal.cause if proposal else "")
-        has_others = subject.has_others or bool(self.materials.relationships.closest())
+        has_others = subject.has_others or await self.materials.has_others()
         told_of = Provenance.STRANGER if has_others else Provenance.SELF
         turn = Turn(KIND, Provenance.SELF, item.cause_id, subject, item.importance, told_of=told_of)
         return await self.turn_runner.run_turn(

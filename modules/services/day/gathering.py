@@ -43,9 +43,9 @@ from modules.services.day.rendering import (
 from modules.services.day.situation import Situation, read_situation
 from modules.services.explanation.story import handle_of, named
 from modules.services.identity.entries import waiting_line
-from modules.services.identity.history import held_edits, held_text
+from modules.services.identity.history import changed_lines, held_edits
 from modules.services.identity.owner import Me
-from modules.services.identity.types import OWN_SKILL
+from modules.services.identity.types import OWN_SKILL, HeldEdit
 from modules.services.inbox.messages import MESSAGES
 from modules.services.memory import rows as memory_rows
 from modules.services.memory.admission import Kind
@@ -124,8 +124,7 @@ class DayReader:
         is_today, kept_since = day == today, rows.kept_since(connection)
         blocked, awake = now.blocked if is_today else (), lock_holder(self.home) is not None
         held = held_edits(self.home)
-        texts = {name: f"\n{held_text(self.home, name, one)}" for name, one in held.items()}
-        changes = (f"{waiting_line(one)}{texts.get(one, '')}" for one in now.documents)
+        changes = (waiting_line(one) + self._held_text(one, held.get(one)) for one in now.documents)
         return DaySummary(
             name=self.settings.agent_name,
             day=day.isoformat(),
@@ -182,6 +181,13 @@ class DayReader:
             ),
             kept_since=kept_since if kept_since > start else "",
         )
+
+    def _held_text(self, document: str, held: HeldEdit | None) -> str:
+        """Return why a change waits, whether the owner has seen it, and its lines."""
+        if held is None:
+            return ""
+        seen = "; you have seen it" if held.is_seen else ""
+        return "\n  ".join([f" (because {held.why}{seen}):", *changed_lines(self.home, document, held)])
 
     def _leaving(self, now: Situation, zone: str) -> tuple[str, ...]:
         """Return the acts that wait to leave, each with its number, its first words and when it leaves."""
@@ -248,7 +254,7 @@ class DayReader:
         kept = memory_rows.newest(
             connection, kinds=_LEARNED, since=since, until=until, public_only=False, limit=_MOST_MEMORIES
         )
-        is_others = any(one.trust not in {"owner", "self"} for one in kept)
+        is_others = any(one.trust not in {"owner", "self"} for one in kept) or not all(map(rows.is_own, own))
         skills = tuple(row["data"]["file"].removeprefix(OWN_SKILL) for row in files)
         return DayLearned(len(kept), tuple(one.subject or one.body for one in kept), why, is_others, skills)
 

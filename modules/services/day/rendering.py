@@ -242,7 +242,7 @@ class DaySummary:
         told: tuple[DayOrder | DayRefusal | DayTrouble, ...] = (*self.orders, *refused, *self.troubles)
         standing = (self.cases, self.wishes, self.is_unasked, self.tasks, self.blocked, self.rituals)
         titles = (self.commitments.open, self.commitments.kept, self.commitments.given_up)
-        learned = (self.learned.is_others, self.learned.self_changes, self.readings)
+        learned = (self.learned.is_others, self.readings)
         own_time = (is_others for *_, is_others in self.own_time)
         return not any((*(one.is_others for one in told), *standing, *titles, *learned, *own_time))
 

@@ -24,7 +24,9 @@ def see_held(document: str) -> str:
 
 def change_of(document: str) -> str:
     """Return the name of a change of a document, such as "a page for the skill tea"."""
-    return f"a page for the skill {document.removeprefix(OWN_SKILL)}" if _skill(document) else f"a change of {document}"
+    if _skill(document):
+        return f"a page for the skill {document.removeprefix(OWN_SKILL)}"
+    return f"a change of {document}"
 
 
 def waiting_line(document: str) -> str:

@@ -376,12 +376,11 @@ def held_skills(home: Home) -> dict[str, HeldEdit]:
     return {name.removeprefix(OWN_SKILL): held for name, held in held_edits(home).items() if name.startswith(OWN_SKILL)}
 
 
-def held_text(home: Home, document: str, held: HeldEdit) -> str:
+def changed_lines(home: Home, document: str, held: HeldEdit) -> list[str]:
     """Return the whole page that waits for an own skill, or the lines that change in another document."""
     if document.startswith(OWN_SKILL):
-        return held.content.strip()
-    today = SelfHistory(home, document).current().decode(errors="replace")
-    return "\n".join(diff_lines(today, held.content))
+        return held.content.strip().splitlines()
+    return diff_lines(SelfHistory(home, document).current().decode(errors="replace"), held.content)
 
 
 def _came(held_file: Path) -> str:

@@ -278,7 +278,7 @@ class SelfKeeper:
 
         def drop() -> HeldEdit | None:
             held = self._meant(came, is_yes=False)
-            if held is None:
+            if held is None or self._history.is_stale(held):  # the owner changed those lines and drops a leftover
                 self._history.drop_held()
             else:
                 self._history.reject(held, reason, self.clock.now())
@@ -319,14 +319,15 @@ class SelfKeeper:
             return SelfEdit("unchanged", "it says so already")
         if proposed.by != "owner" and (twice := policy.heading_twice(before, proposed.content)):
             return SelfEdit("refused", f"the heading {twice!r} would stand there twice: one is enough")
-        if proposed.by != "owner" and (why := proposed.hold or self._hold_reason(before, proposed)):
+        if proposed.by != "owner" and (why := self._hold_reason(before, proposed)):
             return self._hold(proposed, why)
         now = self.clock.now()
         by_hand = self._history.notice(now)
         version = self._history.replace(
             proposed.content.encode(), now, by=proposed.by, reason=proposed.reason, cites=proposed.cites
         )
-        if (held := self._history.held()) and held.content == proposed.content and not held.erases:
+        held = self._history.held()
+        if is_same := held is not None and held.content == proposed.content and not held.erases:
             self._history.drop_held()
         elif held:
             self._history.hold(held)
@@ -335,15 +336,19 @@ class SelfKeeper:
             self._history.erase(lines_lost(before, proposed.content))
         is_self = self.document == SELF
         appeared, vanished = policy.sections_moved(before, proposed.content) if is_self else ((), ())
-        return SelfEdit("changed", proposed.reason, version.name, appeared, vanished, by_hand.name if by_hand else "")
+        found, still_waits = by_hand.name if by_hand else "", held is not None and not is_same
+        return SelfEdit("changed", proposed.reason, version.name, appeared, vanished, found, still_waits=still_waits)
 
     def _hold_reason(self, before: str, proposed: ProposedSelf) -> str:
-        """Return why it needs approval, or "": it loses too much, or restores what the owner removed."""
+        """Return why it needs approval, or "": its own reason, a great loss, or that the owner removed it before."""
         added = frozenset(proposed.content.splitlines()) - frozenset(before.splitlines())
         if not proposed.erases and added & self._history.taken_back():
-            return "it writes again what the owner took out"
-        limits = policy.limits_reason(before, proposed.content) if proposed.unasked and self.document == SELF else ""
-        return limits or policy.hold_reason(before, proposed.content)
+            why = "it writes again what the owner took out"
+        elif proposed.unasked and self.document == SELF:
+            why = policy.limits_reason(before, proposed.content) or policy.hold_reason(before, proposed.content)
+        else:
+            why = policy.hold_reason(before, proposed.content)
+        return "; ".join(filter(None, (proposed.hold, why)))
 
     def _hold(self, proposed: ProposedSelf, why: str) -> SelfEdit:
         if proposed.unasked and sha256(proposed.content.encode()) in {one.sha256 for one in self._history.rejected()}:
@@ -352,7 +357,7 @@ class SelfKeeper:
         is_other = waiting is not None and waiting.content != proposed.content
         if waiting and is_other and (waiting.erases or (waiting.is_seen and proposed.unasked)):
             shows = entries.see_held(self.document)
-            why = f"the owner has looked at another change, which waits until they approve or reject it: {shows}"
+            why = f"the owner has looked at another change, which waits until they decide or ask for this one: {shows}"
             return SelfEdit("refused", why)
         if waiting is None or is_other:
             now, base = self.clock.now(), sha256(self._history.current())

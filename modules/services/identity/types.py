@@ -60,6 +60,7 @@ class SelfEdit:
     appeared: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
     by_hand: str = ""
+    still_waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from common.errors import IdentityError, NotWaiting, StorageError
 from common.person import Person
 from common.redact import Redactor
 from modules.runtime.home import Home, check_self, read_self
-from modules.services.identity.history import HISTORY_KEPT, SelfHistory, held_documents
+from modules.services.identity.history import HISTORY_KEPT, SelfHistory, held_documents, rejected_edits
 from modules.services.identity.keeper import without
 from modules.services.identity.policy import hold_reason, limits_reason, loss, refusal, sections_moved, with_section
 from modules.services.identity.types import SELF
@@ -122,6 +122,8 @@ async def test_a_change_that_somebody_else_may_have_slipped_in_waits_however_sma
         GROWN, reason="asked to", by="soul", hold="a stranger's words are in the turn"
     )
     assert (change.status, change.reason, self_home.text) == ("held", "a stranger's words are in the turn", BORN)
+    change = await self_home.keeper.change(TIRED, reason="asked to", by="soul", hold="a stranger's words")
+    assert change.reason.startswith("a stranger's words; it loses"), "the owner reads both"
 
 
 async def test_what_the_owner_looked_at_cannot_be_swapped_for_something_else_before_their_yes(
@@ -189,6 +191,7 @@ async def test_what_waited_and_fits_no_more_is_told_and_neither_it_nor_the_newer
     assert "were changed since" in (change.reason if change else "")
     assert (self_home.held and self_home.held.content) == wanted
     assert await self_home.keeper.reject() is not None
+    assert rejected_edits(self_home.home) == [], "the owner drops a leftover, and rejects no wish of the SOUL"
 
 
 async def test_who_is_forgotten_leaves_both_texts_and_what_waits_still_fits(self_home: SelfHome) -> None:
