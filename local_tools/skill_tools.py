@@ -87,10 +87,10 @@ class SkillTools:
             return self.words.error("File Elsewhere", file=document)
         waiting, own = held_documents(self.keeper.home), [one.entry for one in await self.local.own()]
         before = next((one for one in own if f"{OWN_SKILL}{one.name}" == document), None)
+        held = (await asyncio.to_thread(held_skills, self.keeper.home)).get(args.name.strip())
         turns: Collection[str] = args.turns
-        if "turns" not in args.model_fields_set and document in waiting:
-            held = (await asyncio.to_thread(held_skills, self.keeper.home)).get(args.name.strip())
-            page = page_in(args.name.strip(), held.content) if held else None
+        if "turns" not in args.model_fields_set and held:
+            page = page_in(args.name.strip(), held.content)
             turns = page.entry.turns if page else ()
         elif "turns" not in args.model_fields_set and before:
             turns = before.turns
@@ -109,7 +109,7 @@ class SkillTools:
         proposal = reflects.proposal if reflects else ""
         # NOTE(self): the first skill that a reflection writes is the one for its proposal.
         is_its = await asyncio.to_thread(skill_citing, self.keeper.home, proposal) in {"", draft.name}
-        mixed = MIXED if reflects and reflects.has_others else ""
+        mixed = MIXED if reflects and (reflects.has_others or (held and not held.is_own)) else ""
         # NOTE(self): changing a skill that the owner switched off does not switch it on.
         text = switched(draft.text, off=before is not None and before.is_off)
         change = await self.keeper.of(document).change(

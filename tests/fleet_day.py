@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _LOOK = "app.bsky.notification.listNotifications"
 _WATCHED = "25"  # the page size of the watcher's requests
 _SAMPLE_S, _SETTLED_S = 1.0, 10.0
-_AT_ONCE, _BORNE_SPEED = 40, 16.0
+_AT_ONCE, _BORNE_SPEED = 40, 10.0
 """The number of homes that start at once, and up to which speed they get through their first minutes on two cores."""
 _CUT_S = (2.0, 20.0)
 _KILLED = ("soul", "watcher", "engine", "soul", "soul", "soul", "soul", "soul")

@@ -265,10 +265,11 @@ def held_lines(home: Home, given: str, timezone: str, *, command: str = "soul dr
 
     The change then counts as seen by the owner. Raises `NotWaiting` if none waits.
     """
-    file, held, now, amiss = given.partition("@")[0], None, b"", ""
+    file, held, now, amiss, fits = given.partition("@")[0], None, b"", "", False
     if file in held_documents(home):
         with SelfHistory(home, file).alone() as history:
             held, now = history.show_held(), history.current()
+            fits = held is not None and not history.is_stale(held)
         amiss = history.amiss
     if held is None:
         raise NotWaiting(amiss) if amiss else _none_waits(file)
@@ -280,7 +281,7 @@ def held_lines(home: Home, given: str, timezone: str, *, command: str = "soul dr
         *skill_rests_on(home, file),
         *_read_in(file, held),
         *_diff(now, held.content.encode(), file, "as it would be"),
-        f"`{command}approve {named}` applies it, `{command}reject {named}` drops it",
+        f"{f'`{command}approve {named}` applies it, ' if fits else ''}`{command}reject {named}` drops it",
     ]
 
 

@@ -41,9 +41,9 @@ BEGUN = "# Rowan\n\nI'm rowan.\n\n## Values\n\n- Attention.\n\n## Voice\n\nPlain
 
 
 def at_noon(days: float = 0) -> HastyClock:
-    """Return a clock that is set ahead to noon UTC of tomorrow, or `days` later."""
+    """Return a clock that is set ahead to the next noon UTC, or `days` later: what is sent now is not a day old."""
     clock, now = HastyClock(1_000), datetime.now(UTC)
-    noon = now.replace(hour=12, minute=0) + timedelta(days=1 + days)
+    noon = now.replace(hour=12, minute=0) + timedelta(days=days + (now.hour >= 12))
     clock.ahead = (noon - now).total_seconds()
     return clock
 

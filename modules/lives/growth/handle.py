@@ -117,6 +117,7 @@ class Materials:
                 **asdict(page.entry),
                 "is_held": one is not None,
                 "is_seen": one is not None and one.is_seen,
+                "is_own": one is None or one.is_own,
                 "page": (text if one is None or one.is_own else self._framed(text)).splitlines(),
             }
             for page, one in pages

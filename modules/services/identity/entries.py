@@ -93,7 +93,7 @@ def rejected(document: str, held: HeldEdit, why: str) -> Entry:
 
 
 def given_up(document: str, reason: str) -> Entry:
-    """Return the entry about a waiting change that could not be shown without naming a forgotten person."""
+    """Return the entry about a waiting change that could not be shown any more, or no longer applied."""
     return Entry(
         "decision",
         _loop(document),

@@ -35,10 +35,7 @@ from modules.runtime.home import Home
 from modules.services.identity.policy import diff_lines, reapplied
 from modules.services.identity.types import DOCUMENTS, OWN_SKILL, SELF, HeldEdit, Version
 
-STALE = (
-    "; lines that it changes were changed since: it cannot be applied, and the newer text stands;"
-    " reject it and order it again"
-)
+STALE = "lines that it changes were changed since, so it can only be rejected, and ordered again if it is still wanted"
 HISTORY_KEPT = 50
 LOOKED_BACK = 20
 LOCK_WAIT_S = 10.0
@@ -207,11 +204,16 @@ class SelfHistory:
         return HeldEdit(**{**loaded.data, "cites": tuple(loaded.data["cites"])}) if loaded.data else None
 
     def show_held(self) -> HeldEdit | None:
-        """Return the waiting change and mark it as seen by the owner. Raises `StorageError`."""
+        """Return the waiting change as `told_held` and mark it as seen by the owner. Raises `StorageError`."""
         held = self.held()
         if held and not held.is_seen:
             self.hold(replace(held, is_seen=True))
-        return replace(held, why=f"{held.why}{STALE}") if held and self.is_stale(held) else held
+        return self.told_held()
+
+    def told_held(self) -> HeldEdit | None:
+        """Return the waiting change; its `why` is `STALE` if it no longer applies. Raises `StorageError`."""
+        held = self.held()
+        return replace(held, why=STALE) if held and self.is_stale(held) else held
 
     def hold(self, held: HeldEdit) -> None:
         """Store the change that waits for the owner, in place of any other. Raises `StorageError`."""
@@ -367,7 +369,7 @@ def held_documents(home: Home) -> dict[str, str]:
 
 def held_edits(home: Home) -> dict[str, HeldEdit]:
     """Return the changes that wait for the owner's approval and can be read, by document. Raises `StorageError`."""
-    found = {name: SelfHistory(home, name).held() for name in held_documents(home)}
+    found = {name: SelfHistory(home, name).told_held() for name in held_documents(home)}
     return {name: held for name, held in found.items() if held}
 
 

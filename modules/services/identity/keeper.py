@@ -263,7 +263,7 @@ class SelfKeeper:
             reason = f"{held.reason} (approved by the owner)"
             proposed = ProposedSelf(held.content, reason, "owner", held.cites, erases=held.erases)
             if self._history.is_stale(held):
-                return proposed, SelfEdit("refused", f"{held.why}{STALE}")
+                return proposed, SelfEdit("refused", STALE)
             change = self._admit(proposed)
             if change.status != "refused":
                 self._history.drop_held()
@@ -276,17 +276,18 @@ class SelfKeeper:
         """Drop the waiting change for the owner's reason; return it, or None. Raises as `_meant`."""
         reason = one_line(self.redactor.text(reason), _REASON_CHARS)
 
-        def drop() -> HeldEdit | None:
+        def drop() -> tuple[HeldEdit | None, bool]:
             held = self._meant(came, is_yes=False)
-            if held is None or self._history.is_stale(held):  # the owner changed those lines and drops a leftover
-                self._history.drop_held()
-            else:
+            if is_wanted := held is not None and not self._history.is_stale(held):
                 self._history.reject(held, reason, self.clock.now())
-            return held
+            else:
+                self._history.drop_held()
+            return held, is_wanted
 
-        held = await self._alone(drop)
+        held, is_wanted = await self._alone(drop)
         if held is not None:
-            await self.journal.record(entries.rejected(self.document, held, reason))
+            given_up = entries.given_up(self.document, reason or STALE)
+            await self.journal.record(entries.rejected(self.document, held, reason) if is_wanted else given_up)
         return held
 
     def _meant(self, came: str | None, *, is_yes: bool) -> HeldEdit | None:
