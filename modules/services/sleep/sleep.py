@@ -22,6 +22,7 @@ from modules.runtime import sleep_note as note
 from modules.runtime.scheduler.types import Loop, Outcome, Runs
 from modules.services.sleep.policy import LEAST, LONGEST, LOOKS_S, AwaitedNext, Rest, judge
 
+_CHECKS_MS = 20.0 * SECOND_MS
 _PUT_OFF = timedelta(hours=1)
 LifeEnd = Literal["ended", "asleep", "anew"]
 """The continuation of a life after its end: none by itself, a start by the watcher, or a start at once."""
@@ -29,7 +30,7 @@ LifeEnd = Literal["ended", "asleep", "anew"]
 
 @dataclass(kw_only=True)
 class SleepLoop(Loop):
-    """Checks each minute whether the SOUL may sleep. `asleep` is set when the process is to end for it.
+    """Checks a few times a minute whether the SOUL may sleep. `asleep` is set when the process is to end for it.
 
     Attributes:
         parts: what each part of the SOUL waits for, by name.
@@ -62,7 +63,11 @@ class SleepLoop(Loop):
 
     @property
     def interval_ms(self) -> float:
-        return self.clock.real(float(MINUTE_MS))
+        return self.clock.real(_CHECKS_MS)
+
+    @property
+    def _minute_s(self) -> float:
+        return self.clock.real(float(MINUTE_MS)) / SECOND_MS
 
     async def run(self) -> Outcome:
         if not self._is_known_awake:  # it is known to be awake once the watcher has released it
@@ -76,22 +81,22 @@ class SleepLoop(Loop):
             return Outcome(ran=False, reason="; ".join(rest.reasons))
         if began != (awaited := self.awaited()):
             if isinstance(begun := await self.watch.begin(awaited), Err):
-                return Outcome(ran=False, reason=f"no watcher: {begun.error}")
+                return Outcome(ran=False, reason=f"no watcher: {begun.error}", next_in_s=self._minute_s)
             self._began = awaited
-            why, minute_s = "it falls asleep in a minute unless something comes", self.interval_ms / SECOND_MS
-            return Outcome(ran=False, reason=why, next_in_s=minute_s)  # from now, however long the watcher looked
+            why = "it falls asleep in a minute unless something comes"
+            return Outcome(ran=False, reason=why, next_in_s=self._minute_s)  # from now, however long the watcher looked
         note.clear_request(self.memory)
         looked = [(name, await self.runs().run_guarded(name)) for name in self.looks()]
         unread = [f"{name}: {look.reason}" for name, look in looked if not look.ran]
         rest = await self.rest()
         if unread or rest.reasons:
             busy = [look.next_in_s for _, look in looked if not look.ran and look.next_in_s]
-            soon_s = min(busy) if busy and not rest.reasons else None
-            if soon_s:
+            if busy and not rest.reasons:
                 self._began = awaited  # a minute later, the same loop could be running again
             else:
                 await self.watch.release()
-            return Outcome(ran=False, reason="; ".join([*unread, *rest.reasons]), next_in_s=soon_s)
+            again_s = None if rest.reasons else min(busy, default=self._minute_s)
+            return Outcome(ran=False, reason="; ".join([*unread, *rest.reasons]), next_in_s=again_s)
         every_s = {service: self.clock.real(seconds) for service, seconds in LOOKS_S.items()}
         sleeps = note.SleepNote(
             self.soul,
@@ -108,7 +113,7 @@ class SleepLoop(Loop):
         if isinstance(held := await self.watch.hold(asdict(sleeps)), Err):
             note.woke(self.memory)
             await self.watch.release()
-            return Outcome(ran=False, reason=held.error)
+            return Outcome(ran=False, reason=held.error, next_in_s=self._minute_s)
         self.asleep.set()
         return Outcome(ran=True, reason=f"falls asleep until {sleeps.wake_at}")
 
