@@ -268,8 +268,8 @@ def held_lines(home: Home, given: str, timezone: str, *, command: str = "soul dr
     file, held, now, amiss, fits = given.partition("@")[0], None, b"", "", False
     if file in held_documents(home):
         with SelfHistory(home, file).alone() as history:
-            held, now = history.show_held(), history.current()
-            fits = held is not None and not history.is_stale(held)
+            if held := history.show_held():
+                now, fits = history.replaced_by(held), not history.is_stale(held)
         amiss = history.amiss
     if held is None:
         raise NotWaiting(amiss) if amiss else _none_waits(file)

@@ -360,7 +360,8 @@ class PageFacts:
 
     def _held(self, document: str) -> tuple[str, HeldEdit, Sequence[str], Sequence[str]] | None:
         with SelfHistory(self.home, document).alone() as history:
-            held, now = history.show_held(), history.current().decode(errors="replace")
+            held = history.show_held()
+            now = history.replaced_by(held).decode(errors="replace") if held else ""
         if held is None:
             return None
         diff = _diff(now.splitlines(), held.content.splitlines())

@@ -286,9 +286,10 @@ class GrowthReport:
         told: list[dict[str, Any]] = []
         for file in held_documents(self.home):
             with SelfHistory(self.home, file).alone() as history:
-                held, now = history.held(), history.current().decode(errors="replace")
+                held = history.told_held()
+                before = history.replaced_by(held).decode(errors="replace") if held else ""
             if held:
-                diff = diff_lines(now, held.content)
+                diff = diff_lines(before, held.content)
                 told.append({"file": file, "at": held.at, "reason": held.reason, "why": held.why, "diff": diff})
         return told
 

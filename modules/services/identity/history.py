@@ -190,9 +190,15 @@ class SelfHistory:
         held, today = self._stored(), self.current()
         if held is None or not self.is_stale(held):
             return held
-        based = next((self.read(one) for one in self.versions() if one.sha256 == held.base), b"")
-        text = reapplied(based.decode(errors="replace"), held.content, today.decode(errors="replace"))
+        text = reapplied(self._base(held).decode(errors="replace"), held.content, today.decode(errors="replace"))
         return held if text is None else replace(held, content=text, base=sha256(today))
+
+    def replaced_by(self, held: HeldEdit) -> bytes:
+        """Return the text of today, or the one from which a change that no longer applies was made."""
+        return self._base(held) if self.is_stale(held) else self.current()
+
+    def _base(self, held: HeldEdit) -> bytes:
+        return next((self.read(one) for one in self.versions() if one.sha256 == held.base), b"")
 
     def is_stale(self, held: HeldEdit) -> bool:
         """Return whether a change was not made from today's text."""
@@ -382,7 +388,7 @@ def changed_lines(home: Home, document: str, held: HeldEdit) -> list[str]:
     """Return the whole page that waits for an own skill, or the lines that change in another document."""
     if document.startswith(OWN_SKILL):
         return held.content.strip().splitlines()
-    return diff_lines(SelfHistory(home, document).current().decode(errors="replace"), held.content)
+    return diff_lines(SelfHistory(home, document).replaced_by(held).decode(errors="replace"), held.content)
 
 
 def _came(held_file: Path) -> str:

@@ -262,8 +262,6 @@ class SelfKeeper:
                 return None
             reason = f"{held.reason} (approved by the owner)"
             proposed = ProposedSelf(held.content, reason, "owner", held.cites, erases=held.erases)
-            if self._history.is_stale(held):
-                return proposed, SelfEdit("refused", STALE)
             change = self._admit(proposed)
             if change.status != "refused":
                 self._history.drop_held()
@@ -291,11 +289,16 @@ class SelfKeeper:
         return held
 
     def _meant(self, came: str | None, *, is_yes: bool) -> HeldEdit | None:
-        """Return the waiting change; `came` None is any. Raises `NotWaiting` if the owner did not see it."""
+        """Return the waiting change; `came` None is any.
+
+        Raises `NotWaiting` if the owner did not see it, or approves one that no longer applies.
+        """
         held = self._history.held()
         if held and (held.at != came if came else is_yes and came is not None and not held.is_seen):
             remedy = f"`{entries.see_held(self.document)}` (or /drafts {self.document}) shows it; then decide."
             raise NotWaiting(f"The change of {self.document} that waits now was not shown to you", remedy=remedy)
+        if is_yes and held and self._history.is_stale(held):
+            raise NotWaiting(f"The change of {self.document}: {STALE}", remedy=f"/reject {self.document} drops it.")
         return held
 
     async def roll_back(self, version: Version) -> SelfEdit:
