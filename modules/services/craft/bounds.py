@@ -49,7 +49,7 @@ OUT_OF_BOUNDS = (
 """The files that it may not change, in lower case; `*` matches any characters, also `/`."""
 _PLAIN = re.compile(r"[\w./-]+", re.ASCII)
 """The characters of a path; with others it may mean another file on another system, or look like another."""
-_CHANGED = re.compile(r"(\d+) (?:insertion|deletion)")
+_CHANGED = re.compile(r"(\d{1,9}) (?:insertion|deletion)")
 _FOR_PEOPLE: frozenset[IntentKind] = frozenset({"merge", "review", "review_request", "contents"})
 
 
