@@ -29,7 +29,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, SoulDocument, read_self
 from modules.services.craft.wording import behind, rests_on
 from modules.services.experiences.log import named
-from modules.services.identity.entries import see_held, what_moved
+from modules.services.identity.entries import change_of, see_held, what_moved
 from modules.services.identity.history import SelfHistory, held_documents, sha256
 from modules.services.identity.identity import extract_from_self
 from modules.services.identity.keeper import SelfKeeper
@@ -222,7 +222,7 @@ async def decided(keeper: SelfKeeper, given: str, *, approve: bool, reason: str 
     if approve and (change := await keeper.approve(came)) is not None:
         return reported(change, file, f"Approved: {file} is changed")
     if not approve and await keeper.reject(came, reason) is not None:
-        return f"Rejected: {file} stays as it is"
+        return f"Rejected: {change_of(file)}"
     raise _none_waits(file)
 
 

@@ -163,7 +163,7 @@ async def test_what_the_owner_rejects_is_gone_and_what_is_no_skill_cannot_be_swi
         await answered(life.app.owner, "What waits?")
         assert "a page for the skill loud-roofs" in "".join(one.text for one in running_town.mind.asked[-1].messages)
         assert await owner_commands(life.app, asyncio.Event()).answer(f"/reject {NAME}") == [
-            f"Rejected: {NAME} stays as it is"
+            "Rejected: a page for the skill loud-roofs"
         ]
     assert not (home.workspace / NAME).exists()
     for name in ("loud-roofs", "core", "../../SOUL.md"):
@@ -254,8 +254,8 @@ async def test_the_page_shows_what_waits_of_each_file_and_decides_it(running_tow
         (own, mine, _, _), (name, held, _, diff) = facts.growing()["waiting"]
         assert (own, name) == ("SELF.md", NAME)
         assert f"+{ONE.splitlines()[1]}" in diff
-        assert await acts.act("reject", {"id": f"SELF.md@{mine.at}"}) == "Rejected: SELF.md stays as it is"
-        assert await acts.act("reject", {"id": f"{NAME}@{held.at}"}) == f"Rejected: {NAME} stays as it is"
+        assert await acts.act("reject", {"id": f"SELF.md@{mine.at}"}) == "Rejected: a change of SELF.md"
+        assert await acts.act("reject", {"id": f"{NAME}@{held.at}"}) == "Rejected: a page for the skill loud-roofs"
         running_town.mind.answer = saying(proposing(TWO))
         await answered(life.app.owner, "Then say slate.")
         for act in ("approve", "reject"):
