@@ -218,7 +218,7 @@ class _RulesLook:
         waiting = counts.waiting_messages(self._rows, body.to)
         for rule in _MESSAGES:
             left = counts.messaged(self._rows, body.to, self._now, self._window(rule))
-            yield policy.held_to(rule, len(left) + waiting, exempt=exempt)
+            yield self._held_to(rule, left, waiting, exempt)
         run = 0
         if self._circle.is_automated(body.to, is_bot=talk is not None and talk.is_bot):
             run = self._pair_run(body.to)
@@ -237,6 +237,19 @@ class _RulesLook:
     def _creation_waits(self, intent: Intent) -> Iterator[Wait]:
         rule = rules.GITHUB_CREATIONS if policy.is_for_owner(intent) else rules.GITHUB_CREATIONS_OF_OTHERS
         yield from self._waits(rule, counts.created_on_github(self._rows, self._now, self._window(rule)))
+
+    def _held_to(
+        self, rule: EtiquetteRule, left: Sequence[datetime], waiting: int, exempt: str, *, adds: bool = True
+    ) -> Verdict:
+        """Return whether one more act fits beside those that `left` in the window of a rule and those `waiting`.
+
+        If not, and enough of those that left, oldest first, leave the window, also in how many seconds.
+        """
+        verdict = policy.held_to(rule, len(left) + waiting, adds=adds, exempt=exempt)
+        excess, spent = len(left) + waiting + 1 - rule.limit, [(moment, 1.0) for moment in left]
+        if verdict.says != "block" or excess > len(left):
+            return verdict
+        return replace(verdict, retry_in_s=policy.frees_in_s(spent, excess, self._window(rule), self._now))
 
     def _waits(self, rule: EtiquetteRule, left: Sequence[datetime]) -> Iterator[Wait]:
         """Yield how long one more act must wait, given those that `left` in the window of a rule, oldest first."""
@@ -273,8 +286,10 @@ class _RulesLook:
             return
         rule = self._strangers_rule()
         waiting = map(policy.authority, counts.waiting_replies(self._rows))
-        met = {*self._strangers_met(rule), *map(self._counted_as, filter(self._circle.is_stranger, waiting))}
-        yield policy.held_to(rule, len(met), adds=self._counted_as(who) not in met, exempt=exempt)
+        met, waits = self._strangers_met(rule), set(map(self._counted_as, filter(self._circle.is_stranger, waiting)))
+        left = sorted(moment for one, moment in met.items() if one not in waits)
+        adds = self._counted_as(who) not in {*met, *waits}
+        yield self._held_to(rule, left, len(waits), exempt, adds=adds)
 
     def _stranger_waits(self, who: str) -> Iterator[Wait]:
         if not self._circle.is_stranger(who):
@@ -287,7 +302,7 @@ class _RulesLook:
     def _replies(self, who: str, exempt: str) -> Iterator[Verdict]:
         waiting = sum(policy.authority(target) == who for target in counts.waiting_replies(self._rows))
         for rule in self._reply_rules(who):
-            yield policy.held_to(rule, len(self._replies_to(who, rule)) + waiting, exempt=exempt)
+            yield self._held_to(rule, self._replies_to(who, rule), waiting, exempt)
 
     def _reply_waits(self, who: str) -> Iterator[Wait]:
         for rule in self._reply_rules(who):
