@@ -28,7 +28,7 @@ _SEED = int(os.environ.get("CRASH_SEED", "1"))
 async def test_a_day_with_kills_and_partitions_loses_nothing_and_doubles_nothing(
     engine: EngineName, tmp_path: Path
 ) -> None:
-    plan = DayPlan(homes=3, asked=24, real_s=60, kills=6, cuts=9, hours=8)
+    plan = DayPlan(homes=3, asked=24, real_s=60, kills=6, cuts=9, hours=3)
     async with open_fleet_day(plan, engine, tmp_path, _SEED) as day:
         await day.live()
         assert (day.lost, day.doubled) == ([], []), str(day)
