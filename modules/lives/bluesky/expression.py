@@ -130,14 +130,30 @@ class ExpressionCycle:
         """The source of the next thought; "" before the first scheduling."""
         return str(self._state.get("source") or "")
 
-    async def schedule(self, last_on_feed: str | None = None) -> datetime:
-        """Choose the next moment and starting point; `last_on_feed` is the time of our newest post, if known."""
-        now = self.clock.now()
+    async def resume(self, last_on_feed: str | None = None) -> datetime:
+        """Keep the moment chosen before a sleep or a restart, unless it is long over or a post came since; return it.
+
+        A SOUL that was woken for its thought would else put it off by minutes, or by an hour.
+        """
+        now, planned, last = self.clock.now(), self.next_at, await self._last(last_on_feed)
+        just_due = now - timedelta(milliseconds=self.clock.real(_TEN_MINUTES_MS))
+        if planned is None or planned < just_due:
+            return await self.schedule(last_on_feed)
+        if last is not None and planned < last + timedelta(milliseconds=self.pace.expression_min_ms):
+            return await self.schedule(last_on_feed)
+        return planned
+
+    async def _last(self, last_on_feed: str | None) -> datetime | None:
+        """Return when the newest post was made, or accepted by the outbox; None if there is none."""
         known = [parse_iso(moment) for moment in (last_on_feed, self._state.get("lastExpression")) if moment]
         if (accepted := await self.outbox.last_done_or_accepted("post")) is not None:
             known.append(accepted)
         # NOTE(self): a clock that was ahead for a while leaves moments in the future; they are ignored.
-        last = max((moment for moment in known if moment <= now), default=None)
+        return max((moment for moment in known if moment <= self.clock.now()), default=None)
+
+    async def schedule(self, last_on_feed: str | None = None) -> datetime:
+        """Choose the next moment and starting point; `last_on_feed` is the time of our newest post, if known."""
+        now, last = self.clock.now(), await self._last(last_on_feed)
         moment = next_expression_time(
             now,
             last,

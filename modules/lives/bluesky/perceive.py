@@ -474,12 +474,12 @@ async def warm_up(
     read = await feed.read()
     if isinstance(read, Err):
         await journal.record(Entry("life", "start", f"Own feed could not be read: {read.error}", line="warn"))
-        await expression.schedule()
+        await expression.resume()
         return
     own = read.data
     await identity.note_feed(own)
     top_level = [post.created_at for post in own if post.reply is None]
-    due = await expression.schedule(max(top_level, default=None))
+    due = await expression.resume(max(top_level, default=None))
     summary = (
         f"Read {counted(len(own), 'recent post')} of its own; the next is due at {local(due, timezone):%Y-%m-%d %H:%M}"
     )
