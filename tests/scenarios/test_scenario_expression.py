@@ -196,6 +196,22 @@ async def test_a_thought_that_would_be_due_at_night_is_told_for_the_morning(runn
         assert (await life.app.lives.bluesky.expression.schedule()).hour in range(7, 10)
 
 
+async def test_a_soul_that_wakes_for_its_thought_has_it_and_one_that_is_long_over_comes_anew(
+    running_town: RunningTown,
+) -> None:
+    home, clock = running_town.make_home("rowan", SOUL_SPEED="1", SOUL_TIMEZONE="UTC"), HastyClock()
+    async with awake(home, clock=clock) as life:
+        planned = life.app.lives.bluesky.expression.next_at
+    assert planned
+    for begins in (planned + timedelta(seconds=1), planned + timedelta(hours=1)):
+        clock.ahead += (begins - clock.now()).total_seconds()
+        async with awake(home, clock=clock) as life:
+            moment = life.app.lives.bluesky.expression.next_at
+        assert moment
+        assert (moment == planned) is (begins - planned < timedelta(hours=1))
+        assert moment == planned or moment > clock.now()
+
+
 WARM = "Good bench talk; the river and I will remember it."
 
 
