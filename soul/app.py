@@ -14,7 +14,7 @@ from common.clock import Clock, ScaledClock, local, span
 from common.errors import MachineTrouble, SoulError, StorageError, Transient
 from common.redact import Redactor
 from common.settings import Settings, owner_mistake
-from modules.lives.bluesky.types import AWARENESS
+from modules.lives.bluesky.types import AWARENESS, EXPRESSION_CHECK
 from modules.runtime.console import Console
 from modules.runtime.control import Control, note_start
 from modules.runtime.home import Home, HomeLock
@@ -207,6 +207,9 @@ class App:
         rhythm = self.scheduler.describe_intervals({AWARENESS: "Bluesky", "github-awareness": "GitHub"})
         await self.services.journal.record(Entry("life", "start", "Awake", line="sys", reason=rhythm))
         self.stages.reach(Stage.SETTLED)
+        due = self.lives.bluesky.expression.next_at
+        if due is not None and due <= self.services.clock.now():  # as where it woke for its thought
+            self.scheduler.bring_forward(EXPRESSION_CHECK)
 
     async def _keep_time(self) -> None:
         if not self.stages.has_reached(Stage.SETTLED):

@@ -34,7 +34,14 @@ from modules.lives.bluesky.policy import (
     should_respond_to,
 )
 from modules.lives.bluesky.publish import PendingPosts, Publisher
-from modules.lives.bluesky.types import AWARENESS, CONVERSATION_STALE_RETENTION_MS, POST, REQUEST, ActTerms
+from modules.lives.bluesky.types import (
+    AWARENESS,
+    CONVERSATION_STALE_RETENTION_MS,
+    EXPRESSION_CHECK,
+    POST,
+    REQUEST,
+    ActTerms,
+)
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.policy import awareness_skip_probability
@@ -411,7 +418,7 @@ class NotificationLoop(Loop):
 class ExpressionLoop(Loop):
     """Checks whether a thought is due, once `ready` says that the time of the last one is known."""
 
-    name = "expression-check"
+    name = EXPRESSION_CHECK
     needs_idle = True
 
     pace: Pace

@@ -27,6 +27,7 @@ CONVERSATION_STALE_RETENTION_MS = 30 * DAY_MS
 
 AWARENESS = "awareness"
 """The loop that answers posts."""
+EXPRESSION_CHECK = "expression-check"
 POST = "post"
 REQUEST = "request"
 HELD_REPLY = "held-reply"
