@@ -58,8 +58,12 @@ async def test_what_comes_and_its_time_wake_it_and_what_came_is_answered_once(ru
         await answers(running_town, "rowan", len(running_town.texts("rowan")) + 1)
         assert "something came" in await until(process, "rowan: asleep")
 
+        thoughts = sum(post.reply is None for post in running_town.network.posts(1000))
         assert "its time has come" in await until(process, "its time has come")
         await until(process, "rowan: asleep")
+        assert sum(post.reply is None for post in running_town.network.posts(1000)) > thoughts, (
+            "it woke for its thought"
+        )
         assert (await ends(process))[0] == 0
     replies = [post for post in running_town.network.posts(1000) if post.reply and post.author.did == note.did]
     assert len(replies) == 1

@@ -137,11 +137,8 @@ class ExpressionCycle:
         """
         now, planned, last = self.clock.now(), self.next_at, await self._last(last_on_feed)
         just_due = now - timedelta(milliseconds=self.clock.real(_TEN_MINUTES_MS))
-        if planned is None or planned < just_due:
-            return await self.schedule(last_on_feed)
-        if last is not None and planned < last + timedelta(milliseconds=self.pace.expression_min_ms):
-            return await self.schedule(last_on_feed)
-        return planned
+        soonest = last + timedelta(milliseconds=self.pace.expression_min_ms) if last else just_due
+        return planned if planned and planned >= max(just_due, soonest) else await self.schedule(last_on_feed)
 
     async def _last(self, last_on_feed: str | None) -> datetime | None:
         """Return when the newest post was made, or accepted by the outbox; None if there is none."""

@@ -246,16 +246,20 @@ class _RulesLook:
         If not, and enough of those that left, oldest first, leave the window, also in how many seconds.
         """
         verdict = policy.held_to(rule, len(left) + waiting, adds=adds, exempt=exempt)
-        excess, spent = len(left) + waiting + 1 - rule.limit, [(moment, 1.0) for moment in left]
+        excess = len(left) + waiting + 1 - rule.limit
         if verdict.says != "block" or excess > len(left):
             return verdict
-        return replace(verdict, retry_in_s=policy.frees_in_s(spent, excess, self._window(rule), self._now))
+        return replace(verdict, retry_in_s=self._frees_in_s(rule, left, excess))
 
     def _waits(self, rule: EtiquetteRule, left: Sequence[datetime]) -> Iterator[Wait]:
         """Yield how long one more act must wait, given those that `left` in the window of a rule, oldest first."""
-        excess, spent = len(left) + 1 - rule.limit, [(moment, 1.0) for moment in left]
+        excess = len(left) + 1 - rule.limit
         if excess > 0:
-            yield Wait(policy.full(rule), policy.frees_in_s(spent, excess, self._window(rule), self._now), ends=True)
+            yield Wait(policy.full(rule), self._frees_in_s(rule, left, excess), ends=True)
+
+    def _frees_in_s(self, rule: EtiquetteRule, left: Sequence[datetime], excess: float) -> float:
+        spent = [(moment, 1.0) for moment in left]
+        return policy.frees_in_s(spent, excess, self._window(rule), self._now)
 
     def _consents(self, action: ProposedAction, notice: ReceivedPost | None) -> Iterator[Verdict]:
         if action.kind in policy.NOTIFYING:
