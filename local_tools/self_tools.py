@@ -33,6 +33,7 @@ from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition
 
 _REASON_CHARS = 200
+_JUDGED_CHARS = 2000
 
 
 class SelfUpdateInput(BaseModel):
@@ -107,6 +108,16 @@ class SelfTools:
         )
         return told_change(self.words, keeper.document, change)
 
+    async def as_edit(self, args: SelfUpdateInput, _: Turn) -> tuple[BaseModel, str]:
+        """Return the call with the lines that it adds, and the lines that it removes in words for a judge."""
+        keeper = self.keepers.get(args.file)
+        moved = await keeper.moved_lines(args.content, args.section) if keeper else []
+        added, removed = ([line[1:] for line in moved if line[0] == sign] for sign in "+-")
+        if not moved or sum(map(len, removed)) > _JUDGED_CHARS:
+            return args, ""
+        told = self.words.answer("Lines Removed", file=args.file, lines=removed) if removed else ""
+        return SelfUpdateInput(content="\n".join(added), reason=args.reason, file=args.file), told
+
 
 def told_change(words: ToolWords, document: str, change: SelfEdit) -> ToolResult:
     """Return the answer on the result of a document change that the model proposed."""
@@ -117,7 +128,7 @@ def told_change(words: ToolWords, document: str, change: SelfEdit) -> ToolResult
             told = words.answer("Self Changed", file=document, moved=moved, waits=change.still_waits)
             return ToolResult(told, outcome=outcome)
         case "held":
-            told = words.answer("Self Held", file=document, reason=change.reason)
+            told = words.answer("Self Held", file=document, reason=change.reason, is_replacing=change.is_replacing)
             return ToolResult(told, outcome=outcome)
         case _:
             return replace(words.error("Self Not Changed", file=document, reason=change.reason), outcome=outcome)
@@ -136,5 +147,5 @@ def self_tools(tools: SelfTools) -> Sequence[Tool]:
     return (
         tool("day_read", DayReadInput, "self", Provenance.OWNER, tools.day, effect="look", fits=is_owners_own),
         tool("self_read", NoInput, "self", own, tools.read, effect="look"),
-        replace(update, from_line=frozenset({"reason"})),
+        replace(update, from_line=frozenset({"reason"}), as_edit=tools.as_edit),
     )

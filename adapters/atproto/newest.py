@@ -12,7 +12,8 @@ from pathlib import Path
 
 import httpx
 
-from adapters.atproto.convert import Json, text_of
+from adapters.atproto.convert import Json, objects_of, text_of
+from adapters.atproto.convert_messages import event
 from adapters.atproto.request import (
     ATPROTO_DEFAULT_RETRY_AFTER_S,
     CALL_ERRORS,
@@ -99,14 +100,23 @@ class AccountNewest:
         return Ok(found != self.seen)
 
     async def _read_log(self, cursor: str) -> str:
-        """Return the end of the log of direct messages; `cursor` itself if nothing was added."""
+        """Return the end of the log of direct messages; `seen` moves there if the account itself added the rest."""
         given = {"cursor": cursor} if cursor else {}
         answer = await self._ask(_LOG, headers={"atproto-proxy": DIRECT_MESSAGE_SERVICE}, **given)
         if isinstance(answer, NotAllowedErr):
             self._messages = False  # the password has no access to them; the SOUL has told its owner so
             return cursor
         found = answer.or_raise()
-        return (text_of(found, "cursor") or cursor) if found.get("logs") or not cursor else cursor
+        end = text_of(found, "cursor") or cursor if found.get("logs") or not cursor else cursor
+        if cursor and all(map(self._is_own, objects_of(found, "logs"))):
+            self.seen = {**self.seen, "log": end}
+        return end
+
+    def _is_own(self, entry: Json) -> bool:
+        """Return whether an entry of the log is a read mark or a message of the account itself."""
+        found, session = event(entry), self._keeper.session
+        sender = found.message.sender_did if found and found.kind == "message" and found.message else ""
+        return found is not None and (found.kind == "read" or bool(session and sender == session.did))
 
     async def _ask(
         self, method: str, headers: Mapping[str, str] | None = None, **params: str | int | list[str]

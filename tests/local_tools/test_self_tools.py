@@ -166,8 +166,10 @@ async def test_goals_and_heartbeat_are_kept_like_self_md_by_the_same_tool(rig: R
         result = await rig.use("self_update", owners, file=file, content=text, reason="we spoke of it")
         assert result.content.startswith(f"{file} is changed")
         assert (home.workspace / file).read_text() == text
+    await rig.use("self_update", owners, file="GOALS.md", content="- Rest.\n", reason="shorter")
     held = await rig.use("self_update", owners, file="GOALS.md", content="- Sleep.\n", reason="shorter")
     assert held.content.startswith("GOALS.md waits")
+    assert "took the place of the change that waited" in held.content
     text = goals + "- Sleep much.\n"
     changed = await rig.use("self_update", owners, file="GOALS.md", content=text, reason="more")
     assert changed.content.startswith("GOALS.md is changed. An earlier change of it still waits")

@@ -45,6 +45,8 @@ def told(document: str, proposed: ProposedSelf, change: SelfEdit) -> Entry:
             summary = f"{document} was not changed"
     wanted = f"its purpose: {proposed.reason}" if _skill(document) else f"wanted because: {proposed.reason}"
     reason = change.reason if change.status == "changed" else f"{change.reason}; {wanted}"
+    if change.is_replacing:
+        reason += "; the change that waited before is dropped for it"
     data = {
         "status": change.status,
         "file": document,

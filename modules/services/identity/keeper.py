@@ -227,6 +227,10 @@ class SelfKeeper:
 
         return await self._tell(proposed, await self._alone(admit))
 
+    async def moved_lines(self, content: str, section: str = "") -> list[str]:
+        """Return the lines that `change` would remove (-) and add (+). Raises as `change`."""
+        return await self._alone(lambda: policy.moved_lines(self._text(), self._whole(content, section, None)))
+
     async def forget(self, names: Names, is_certain: Names, *, reason: str) -> SelfEdit:
         """Remove a person's name from SELF.md and from the waiting change; the journal does not tell who it is.
 
@@ -306,8 +310,11 @@ class SelfKeeper:
         content = (await self._alone(lambda: self._history.read(version))).decode(errors="surrogateescape")
         return await self.change(content, reason=f"back to {version.name}", by="owner")
 
+    def _text(self) -> str:
+        return self._history.current().decode(errors="replace")
+
     def _whole(self, content: str, section: str, drops: Sequence[str] | None) -> str:
-        before = self._history.current().decode(errors="replace") if content.strip() else ""
+        before = self._text() if content.strip() else ""
         if section.strip() and content.strip():
             return policy.with_section(before, section, content)
         if drops is not None and content.strip():
@@ -371,7 +378,7 @@ class SelfKeeper:
             self._history.hold(HeldEdit(*texts, erases=proposed.erases, base=base, is_own=proposed.is_own))
         elif not set(proposed.cites) <= set(waiting.cites):
             self._history.hold(replace(waiting, cites=tuple(dict.fromkeys((*waiting.cites, *proposed.cites)))))
-        return SelfEdit("held", why)
+        return SelfEdit("held", why, is_replacing=is_other)
 
     def _forget_in_held(self, names: Names, is_certain: Names, reason: str) -> bool:
         """Remove the person from the waiting change; return whether it had to be dropped."""

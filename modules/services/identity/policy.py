@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher, unified_diff
+from itertools import islice
 
 from common.constants import SELF_MAX_BYTES
 from common.redact import Redactor
@@ -176,7 +177,11 @@ def _letters(words: Counter[str]) -> int:
 
 
 def diff_lines(old: str, new: str) -> list[str]:
-    """Return the removed (-) and added (+) lines without context; at most `_MOST_DIFF_LINES`."""
+    """Return the removed (-) and added (+) lines without context, shortened; at most `_MOST_DIFF_LINES`."""
+    return [line[:_DIFF_LINE_CHARS] for line in moved_lines(old, new)][:_MOST_DIFF_LINES]
+
+
+def moved_lines(old: str, new: str) -> list[str]:
+    """Return all removed (-) and added (+) lines that are not blank, without context."""
     compared = unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
-    moved = (line for line in compared if line[:1] in "+-" and line[:3] not in {"+++", "---"})
-    return [line[:_DIFF_LINE_CHARS] for line in moved if line[1:].strip()][:_MOST_DIFF_LINES]
+    return [line for line in islice(compared, 2, None) if line[:1] in "+-" and line[1:].strip()]

@@ -51,6 +51,8 @@ class SelfEdit:
         appeared: sections read by the program that are new.
         vanished: sections read by the program that are gone.
         by_hand: the version that keeps a text edited by hand which this change replaced.
+        still_waits: it was made while another change waits, which stays.
+        is_replacing: another change waited, which is dropped for this one.
 
     """
 
@@ -61,6 +63,7 @@ class SelfEdit:
     vanished: tuple[str, ...] = ()
     by_hand: str = ""
     still_waits: bool = False
+    is_replacing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

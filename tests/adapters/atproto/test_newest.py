@@ -12,6 +12,7 @@ from adapters.atproto.newest import AccountNewest, SharedRequests, shared_reques
 from common.clock import SystemClock
 from common.result import Err, Ok
 from tests.running_town import PASSWORD, RunningTown
+from town.atproto.index import FOLLOW
 from town.faults import Fault
 
 LIST, LOG = "app.bsky.notification.listNotifications", "chat.bsky.convo.getLog"
@@ -20,8 +21,10 @@ LIST, LOG = "app.bsky.notification.listNotifications", "chat.bsky.convo.getLog"
 @asynccontextmanager
 async def shared() -> AsyncIterator[SharedRequests]:
     requests = shared_requests(httpx.AsyncHTTPTransport())
-    yield requests
-    await requests.request.close()
+    try:
+        yield requests
+    finally:
+        await requests.request.close()
 
 
 def newest(town: RunningTown, requests: SharedRequests, folder: Path) -> AccountNewest:
@@ -57,6 +60,30 @@ async def test_a_mention_is_news_and_a_like_is_none(running_town: RunningTown, t
         assert await reader.came() == Ok(data=False)
         running_town.network.post_as(kit, "Morning @rowan.test, tin or slate?")
         assert await reader.came() == Ok(data=True)
+
+
+async def test_a_message_of_somebody_is_news_and_the_accounts_own_marks_and_messages_are_none(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
+    rowan, kit, chat = running_town.account("rowan"), running_town.account("kit"), running_town.network.chat
+    running_town.network.create(rowan, FOLLOW, {"subject": kit, "createdAt": "2026-01-05T08:00:00Z"})
+    talk = chat.begin(kit, rowan)
+    async with shared() as requests:
+        reader = newest(running_town, requests, tmp_path)
+        chat.send(kit, talk, "Tin or slate?", {})
+        chat.send(rowan, talk, "Tin.", {})
+        assert await reader.came() == Ok(data=False)
+        for _ in range(3):
+            first = dict(reader.seen)
+            chat.read(rowan, talk, None)
+            chat.send(rowan, talk, "Slate.", {})
+            assert await reader.came() == Ok(data=False)
+            assert reader.seen != first, "the next look begins behind them"
+            chat.read(kit, talk, None)
+        chat.send(rowan, talk, "And moss.", {})
+        chat.send(kit, talk, "Why?", {})
+        assert await reader.came() == Ok(data=True)
+        assert await reader.came() == Ok(data=True), "until it was looked at"
 
 
 async def test_a_token_that_is_refused_is_renewed_and_the_session_outlives_the_process(

@@ -252,7 +252,8 @@ class Executor:
         question = request.said_before[-SAID_CHARS:]
         # NOTE(self): handles in the question are added to a copy, for this call alone.
         both = replace(request, text=f"{request.text}\n{question}", named={**request.named}, question=question)
-        missing, with_both = (shown_call(one, arguments, self.judge.local_now, own)[1] for one in (request, both))
+        lines, own_words = await _as_edit(tool, arguments, own, turn)
+        missing, with_both = (shown_call(one, lines, self.judge.local_now, own_words)[1] for one in (request, both))
         if not missing or with_both:
             return turn, ""
         refused = await self._not_ordered(tool, arguments, own, turn, both=both)
@@ -269,7 +270,8 @@ class Executor:
         request = turn.request
         if self.judge is None or request is None:
             return self._lacking()
-        shown, missing = shown_call(both or request, arguments, self.judge.local_now, own)
+        lines, own_words = await _as_edit(tool, arguments, own, turn)
+        shown, missing = shown_call(both or request, lines, self.judge.local_now, own_words)
         if missing:
             return self._lacking(field=missing, is_held=tool.holdable)
         deed = leading_sentences(tool.description, _DEED_CHARS) or shortened(tool.description, _DEED_CHARS)
@@ -347,6 +349,17 @@ class Executor:
         """Return the answer to a call that did not run, with `status` in front to mark the failure."""
         told = self.skills.render(_SKILL, "Answers", name, **values).strip()
         return ToolResult(f"{status}: {told}", is_error=True, answer=name)
+
+
+async def _as_edit(tool: Tool, arguments: BaseModel, own: str, turn: Turn) -> tuple[BaseModel, str]:
+    """Return a call as a judge is shown it, and the words of the SOUL's own that it changes."""
+    if tool.as_edit is None:
+        return arguments, own
+    try:
+        lines, removed = await tool.as_edit(arguments, turn)
+    except SoulError:  # the handler meets the same failure and reports it
+        return arguments, own
+    return lines, own or removed
 
 
 def _said(error: Exception) -> str:

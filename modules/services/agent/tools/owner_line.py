@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 from datetime import datetime
+from difflib import SequenceMatcher
 from typing import Any, Literal, get_args, get_origin
 
 import regex
@@ -28,6 +29,8 @@ _BEHIND_ADDRESS = rf"/?(?![-./?#&=%:~+@]*{_LETTER})"
 _MARKER = regex.compile(r"^\s*(?:[-*+]|[0-9]{1,9}[.)])(?:\s+\[[ xX]\])?\s+|[.,;]$")
 """The marker before a list item and the punctuation after it, which the model adds to what the owner listed."""
 _WHOLE_LINE = "the whole line"
+_WORD = regex.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
+_EDITED_WORDS = 400
 
 
 def is_said(text: str, line: str) -> bool:
@@ -43,15 +46,14 @@ def in_owner_words(request: OwnerRequest, arguments: BaseModel, tool: Tool, own:
     """Return the call with the owner's whole line in each text of `tool.from_line` that has other words than theirs.
 
     Numbers and times stay. Other values in such a field, such as a list, are reset to its default. With `own`, the
-    words of an act of the SOUL's own that the call changes, its texts stay, and texts of neither are reset.
+    words of an act of the SOUL's own that the call changes, its texts stay, also with words of the line put into them,
+    and other texts are reset.
     """
     instead: dict[str, object] = {}
     for name in tool.from_line:
         value = getattr(arguments, name)
         is_text = isinstance(value, str)
-        if not value or (
-            is_text and (_NUMBER.fullmatch(value) or is_worded(value, request.text) or is_said(value, own))
-        ):
+        if not value or (is_text and (_NUMBER.fullmatch(value) or _is_theirs(value, request.text, own))):
             continue
         field = type(arguments).model_fields[name]
         instead[name] = request.text if is_text and not own else field.get_default(call_default_factory=True)
@@ -63,9 +65,10 @@ def shown_call(request: OwnerRequest, arguments: BaseModel, now: datetime, own: 
 
     The line gives an account by its handle, a post by its address or its author, an address with or without its scheme,
     and all else word for word, or line by line as a list. Text in `own`, the SOUL's own act that the call is done to,
-    counts like the line. Numbers and choices are shown as they are, and times as people say them at the local time
-    `now`. Each field that was set is shown, even with its default or empty. Without `own`, choices are always shown,
-    and so is the note beside the type of a text that was not set; with `own`, the act keeps its own values.
+    counts like the line, also with words of the line put into it. Numbers and choices are shown as they are, and times
+    as people say them at the local time `now`. Each field that was set is shown, even with its default or empty.
+    Without `own`, choices are always shown, and so is the note beside the type of a text that was not set; with `own`,
+    the act keeps its own values.
     """
     told = [own] if own else []
     for name, field in type(arguments).model_fields.items():
@@ -124,7 +127,7 @@ def _given(text: str, request: OwnerRequest, now: datetime, own: str) -> str:
         return found or next((f"a post of {name}" for name in names[1:]), "")
     is_theirs = _gives_address if _ADDRESS.fullmatch(text) else is_said
     items = [_MARKER.sub("", one).strip() for one in text.splitlines() if one.strip()]
-    is_said_whole = is_theirs(text, request.text) or is_theirs(text, own)
+    is_said_whole = is_theirs(text, request.text) or is_theirs(text, own) or _is_edit(text, request.text, own)
     given = [text] if is_said_whole else [_given(one, request, now, own) for one in items if items != [text]]
     return "; ".join(given) if all(given) else ""
 
@@ -149,6 +152,22 @@ def _account(text: str, request: OwnerRequest) -> str:
 def is_worded(text: str, line: str) -> bool:
     """Return whether `line` holds `text`, ignoring a list marker before it and punctuation after it."""
     return is_said(_MARKER.sub("", text.strip()), line)
+
+
+def _is_theirs(text: str, line: str, own: str) -> bool:
+    return is_worded(text, line) or is_said(text, own) or _is_edit(text, line, own)
+
+
+def _is_edit(text: str, line: str, own: str) -> bool:
+    """Return whether `text` is `own` with words left out and fewer words of `line` than stay put in."""
+    new, old = list(_WORD.finditer(text)), _WORD.findall(_plain(own))
+    if not old or max(len(new), len(old)) > _EDITED_WORDS:
+        return False
+    compared = SequenceMatcher(None, old, [_plain(word[0]) for word in new], autojunk=False)
+    moves = [(begin, end) for kind, _, _, begin, end in compared.get_opcodes() if kind != "equal" and begin < end]
+    put_in = sum(end - begin for begin, end in moves)
+    texts = (text[new[begin].start() : new[end - 1].end()] for begin, end in moves)
+    return 2 * put_in < len(new) and all(is_worded(one, line) for one in texts)
 
 
 def _moment(text: str, now: datetime) -> str:
