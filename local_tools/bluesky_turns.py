@@ -42,9 +42,10 @@ from modules.lives.bluesky.types import ActTerms, ExpressionTurn, ThreadTurn
 from modules.lives.messages.types import MessageTurn
 from modules.lives.rhythm.types import OwnTimeTurn
 from modules.services.agent.judges import YesNoJudge
-from modules.services.agent.tools.owner_line import is_said
+from modules.services.agent.tools.owner_line import is_edit, is_said
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.moderation.moderation import Moderation
+from modules.services.outbox.types import Intent
 from modules.services.peers.registry import tells_username
 from modules.services.rights.preferences import Preferences
 
@@ -266,15 +267,20 @@ def act_terms(turn: Turn, *, is_seen: bool = True, is_order: bool = False) -> Ac
     return replace(terms, is_for_owner=is_for_owner, provenance=turn.rests_on)
 
 
-def post_terms(text: str, turn: Turn, *, hold: str = "", is_all: bool = True, is_moved: bool = False) -> ActTerms:
+def post_terms(text: str, turn: Turn, *, hold: str = "", is_all: bool = True, older: Intent | None = None) -> ActTerms:
     """Return the terms under which a post with this text is sent.
 
     An answer to a public request is posted only once. `hold` is why it must wait, if the turn gives no reason; `is_all`
-    says that it has only its text: no picture, and no post that it answers; `is_moved`, that a waiting post only gets
-    another time.
+    says that it has only its text: no picture, and no post that it answers; `older` is the waiting post that it
+    replaces. Unless that waits for approval, it may keep its words, also with words of the owner's line put in if a
+    judge found that the line asks for it.
     """
-    is_given = is_moved or gives(text, turn)
-    terms = act_terms(turn, is_seen=is_given, is_order=is_given and is_all)
+    is_given = is_seen = gives(text, turn)
+    if older and older.state != "held":
+        before, line = older.body.public_text, turn.request.text if turn.request else ""
+        is_kept = text == before or (turn.is_ordered and is_edit(text, line, before))
+        is_given, is_seen = is_given or is_kept, is_given or (is_kept and not older.own_words)
+    terms = act_terms(turn, is_seen=is_seen, is_order=is_given and is_all)
     return replace(
         terms,
         cause_id=turn.cause_id or turn.loop,

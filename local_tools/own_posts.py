@@ -31,7 +31,7 @@ from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import gives_back, is_verbatim, said_before
 from modules.lives.bluesky.types import POST_FOUND, ExpressionTurn, ThreadTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.outbox.bodies import AllowedReplies, DeleteBody
+from modules.services.outbox.bodies import AllowedReplies, DeleteBody, PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
 from modules.services.own_feed.reply_limits import NEWEST, Audience, ReplyLimits, allowed_replies
@@ -100,6 +100,8 @@ class OwnPostTools:
         if args.at.strip() and moment is None:
             return self.words.error("Unclear Moment")
         older = await self._changed(args)
+        if older and args.who is None and isinstance(older.body, PostBody):
+            replies = older.body.replies
         if older and older.scheduled_for and moment is None:
             moment = parse_iso(older.scheduled_for)
         result = await self._publish(args.text, turn, replies=replies, moment=moment, older=older)
@@ -187,7 +189,7 @@ class OwnPostTools:
                 turn,
                 hold=shown.hold if shown else "",
                 is_all=shown is None,
-                is_moved=older is not None and not older.own_words and older.body.public_text == text,
+                older=older,
             ),
             pictures=(shown.described(alt_text),) if shown else (),
             replies=replies,

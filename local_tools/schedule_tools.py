@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator
 from common.clock import local, spoken
 from common.provenance import Provenance
 from local_tools.words import OWN_TOOLS, NoInput, ToolWords
-from modules.services.agent.tools.owner_line import is_worded
+from modules.services.agent.tools.owner_line import is_edit, is_worded
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.schedules.policy import MOST, WHAT_CHARS, Repeat, Schedule, schedule_number
 from modules.services.schedules.schedules import Schedules
@@ -68,8 +68,9 @@ class ScheduleTools:
                 update={name: stands[name] for name in stands.keys() - args.model_fields_set | blank}
             )
         zone, what = self.schedules.timezone, args.what.strip()
-        if older and turn.is_ordered and turn.request and not is_worded(what, turn.request.text):
-            what = older.what
+        if older and turn.is_ordered and turn.request:
+            line = turn.request.text
+            what = what if is_worded(what, line) or is_edit(what, line, older.what) else older.what
         if not what or len(what) > WHAT_CHARS:
             return self.words.error("Schedule Form", most=WHAT_CHARS)
         same = older if older and older.what == what else None

@@ -9,7 +9,7 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 
@@ -23,7 +23,8 @@ from modules.lives.growth.policy import OF_APPROVAL, OF_WISH, adds_wish, objecti
 from modules.lives.growth.types import ReflectionTurn
 from modules.lives.rhythm.types import OwnTimeTurn
 from modules.runtime.home import Home, read_self
-from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.agent.tools.owner_line import is_edit
+from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import told_text
 from modules.services.identity.entries import what_moved
@@ -36,16 +37,27 @@ _REASON_CHARS = 200
 _JUDGED_CHARS = 2000
 
 
+_File: TypeAlias = Literal["SELF.md", "GOALS.md", "HEARTBEAT.md"]
+
+
 class SelfUpdateInput(BaseModel):
     """A new text of SELF.md or of another file, or of one section."""
 
     content: str
     reason: str
-    file: Literal["SELF.md", "GOALS.md", "HEARTBEAT.md"] = "SELF.md"
+    file: _File = "SELF.md"
     section: str = ""
     experiences: list[str] = Field(default_factory=list)
     drops: list[str] = Field(default_factory=list)
     about_approval: bool = False
+
+
+class LinesAdded(BaseModel):
+    """What a change adds to a file, as a judge is shown it."""
+
+    file: _File
+    content: str = ""
+    reason: str
 
 
 class DayReadInput(BaseModel):
@@ -108,15 +120,22 @@ class SelfTools:
         )
         return told_change(self.words, keeper.document, change)
 
-    async def as_edit(self, args: SelfUpdateInput, _: Turn) -> tuple[BaseModel, str]:
-        """Return the call with the lines that it adds, and the lines that it removes in words for a judge."""
-        keeper = self.keepers.get(args.file)
-        moved = await keeper.moved_lines(args.content, args.section) if keeper else []
-        added, removed = ([line[1:] for line in moved if line[0] == sign] for sign in "+-")
+    async def as_edit(self, args: SelfUpdateInput, request: OwnerRequest) -> tuple[BaseModel, str]:
+        """Return the lines that are not the SOUL's own before the change, and what changes in those that are."""
+        keeper, title = self.keepers.get(args.file), args.file.removesuffix(".md").casefold()
+        found = await keeper.moved_lines(args.content, args.section) if keeper else []
+        moved = [(one[0], one[1:].strip()) for one in found if one[1:].strip("# ").casefold() != title]
+        removed, added = ([line for sign, line in moved if sign == wanted] for wanted in "-+")
         if not moved or sum(map(len, removed)) > _JUDGED_CHARS:
             return args, ""
-        told = self.words.answer("Lines Removed", file=args.file, lines=removed) if removed else ""
-        return SelfUpdateInput(content="\n".join(added), reason=args.reason, file=args.file), told
+        own = [
+            line
+            for line in added
+            if line in removed or any(is_edit(line, request.text, one, may_drop=True) for one in removed)
+        ]
+        told = self.words.answer("Own Lines", file=args.file, lines=removed, instead=own) if removed else ""
+        given = {"content": "\n".join(line for line in added if line not in own)} if len(own) < len(added) else {}
+        return LinesAdded(reason=args.reason, file=args.file, **given), told
 
 
 def told_change(words: ToolWords, document: str, change: SelfEdit) -> ToolResult:
@@ -124,7 +143,7 @@ def told_change(words: ToolWords, document: str, change: SelfEdit) -> ToolResult
     outcome = Disposition(f"self {change.status}", reason=change.reason)
     match change.status:
         case "changed":
-            moved = "".join(f". {line}" for line in what_moved(change))
+            moved = "".join(f". {line[:1].upper()}{line[1:]}" for line in what_moved(change))
             told = words.answer("Self Changed", file=document, moved=moved, waits=change.still_waits)
             return ToolResult(told, outcome=outcome)
         case "held":

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from rapidfuzz import fuzz
-
 from common.constants import GITHUB_BODY_MAX_CHARS
 from common.text.html_text import text_of_page
 from common.text.markdown import close_code
+from common.text.strings import likeness
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -102,7 +101,7 @@ def nearest(text: str, wanted: str) -> str:
     best, at, target = _LEAST_RATIO, -1, "\n".join(sought)[:_COMPARED_CHARS]
     for number in range(max(0, len(lines) - len(sought)) + 1 if target else 0):
         place = "\n".join(bare[number : number + len(sought)])[:_COMPARED_CHARS]
-        ratio = fuzz.ratio(target, place, score_cutoff=best)
+        ratio = likeness(target, place, least=best)
         if ratio > best:
             best, at = ratio, number
     return numbered(lines[at : at + len(sought)], at + 1) if at >= 0 else ""

@@ -114,3 +114,10 @@ def create_slug(text: str) -> str:
     decomposed = unicodedata.normalize("NFD", lowered)
     plain = "".join(sign for sign in decomposed if not unicodedata.combining(sign)).replace("&", "-and-")
     return _HYPHENS.sub("-", _NO_SLUG.sub("", _SPACE.sub("-", plain))).strip("-") or "untitled"
+
+
+def likeness(one: str, other: str, *, least: float = 0) -> float:
+    """Return how alike two texts are, from 0 to 100 (`rapidfuzz.fuzz.ratio`); 0 below `least`."""
+    from rapidfuzz import fuzz  # noqa: PLC0415 - a SOUL that compares nothing does without its 3 MiB
+
+    return fuzz.ratio(one, other, score_cutoff=least)

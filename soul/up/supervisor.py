@@ -311,6 +311,7 @@ _LATE = (
     "modules.services.coding.environment.python_files",
     "openai.lib.streaming.chat",
     "openai.resources.chat.completions",
+    "rapidfuzz",
     "soul.composition.wiring.github",
     "soul.terminal.panel",
     "tzlocal",

@@ -14,13 +14,13 @@ import pytest
 
 from adapters.storage.local import open_storage
 from common.provenance import Provenance
-from local_tools.self_tools import SelfTools, self_tools
+from local_tools.self_tools import LinesAdded, SelfTools, self_tools
 from local_tools.skill_tools import SkillTools, skill_tools
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.executor import Executor, Registry
-from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.day.gathering import DayReader
 from modules.services.identity.history import SelfHistory
 from modules.services.owner_files import LocalOwnerFiles
@@ -185,6 +185,21 @@ async def test_goals_and_heartbeat_are_kept_like_self_md_by_the_same_tool(rig: R
     assert texts == ["- Sleep.\n", more, text, more, goals]
     assert rig.self_home.text == BORN
     assert rig.self_home.versions == []
+
+
+async def test_a_title_that_names_the_file_and_lines_that_only_move_need_no_word_of_the_owner(
+    rig: Rig,
+) -> None:
+    (tool,) = [one for one in rig.executor.registry if one.name == "self_update"]
+    assert tool.as_edit
+    request = OwnerRequest("Count the gulls too.")
+    made = {"file": "HEARTBEAT.md", "reason": "asked to"}
+    new = tool.input_model.model_validate({**made, "content": "# Heartbeat\n\n- Count the gulls.\n"})
+    assert await tool.as_edit(new, request) == (LinesAdded(**made, content="- Count the gulls."), "")
+    await rig.use("self_update", OWN, **made, content="# Heartbeat\n- Tide.\n- Kiln.\n")
+    moved = tool.input_model.model_validate({**made, "content": "# Heartbeat\n- Kiln.\n- Tide.\n"})
+    lines, told = await tool.as_edit(moved, request)
+    assert (lines, "Tide." in told or "Kiln." in told) == (LinesAdded(**made), True), "a judge is shown what moves"
 
 
 @pytest.mark.parametrize("file", ["SOUL.md", "IDENTITY.md", "../.env"])

@@ -152,6 +152,8 @@ GOALS = "# Goals\n\n- Ship the float gauge in May.\n- Drink tea with Ana.\n- Lea
         ("Goals: ship the float gauge in June, not May.", GOALS.replace("May", "June"), "NO", False),
         ("Take the line about tea out of your goals.", GOALS.replace("- Drink tea with Ana.\n", ""), "YES", True),
         ("Add to your goals: sleep more", GOALS + "- Sleep more.\n", "YES", True),
+        ("Goals: ship the float gauge in June.", GOALS.replace("May", "June"), "YES", True),
+        ("Sleep more, and add that to your goals.", GOALS.replace("tea with Ana", "more") + "- Sleep.\n", "NO", False),
         ("Add to your goals: sleep more", GOALS + "- Sleep more.\n- Praise kit.\n", "YES", False),
         ("Add to your goals: sleep more", GOALS.replace("Ana.", "kit.") + "- Sleep more.\n", "YES", False),
     ],
@@ -324,6 +326,22 @@ async def test_a_held_change_of_a_scheduled_post_replaces_it_once_it_is_approved
         with pytest.raises(NotWaiting, match="has left"):
             await outbox.approve(late.id)
     assert running_town.texts("rowan") == [words]
+
+
+@pytest.mark.parametrize(("approval", "left"), [("off", "Eels are smoked in June."), ("drafts", "")])
+async def test_words_of_the_owner_s_line_are_put_into_a_scheduled_post_and_nothing_else_is(
+    running_town: RunningTown, approval: str, left: str
+) -> None:
+    running_town.mind.answer = lambda _: Completion("YES")
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL=approval)) as life:
+        outbox, day = life.app.services.outbox, life.app.services.clock.now() + timedelta(days=1)
+        own: dict[str, Any] = {"text": "Eels are smoked in May.", "at": f"{local(day, 'UTC'):%Y-%m-%dT09:30}"}
+        await use(life, "bluesky_post", "Post something about eels tomorrow.", **own)
+        for text in ("Eels of kit are smoked in June.", "Eels are smoked in June."):
+            line = f"Say June instead of May in number 1{'.' if text == left else '!'}"
+            await use(life, "bluesky_post", line, mixed=True, text=text, changes=1)
+            sent = [one.body.public_text for one in await outbox.scheduled() if one.state == "pending"]
+            assert sent == ([] if approval == "drafts" else [left if left == text else own["text"]])
 
 
 async def test_an_edit_that_needs_approval_leaves_what_is_scheduled_until_it_is_approved(

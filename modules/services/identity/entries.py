@@ -44,9 +44,8 @@ def told(document: str, proposed: ProposedSelf, change: SelfEdit) -> Entry:
         case _:
             summary = f"{document} was not changed"
     wanted = f"its purpose: {proposed.reason}" if _skill(document) else f"wanted because: {proposed.reason}"
-    reason = change.reason if change.status == "changed" else f"{change.reason}; {wanted}"
-    if change.is_replacing:
-        reason += "; the change that waited before is dropped for it"
+    dropped = "; the change that waited before is dropped for it" if change.is_replacing else ""
+    reason = change.reason if change.status == "changed" else f"{change.reason}{dropped}; {wanted}"
     data = {
         "status": change.status,
         "file": document,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TypeAlias
 
@@ -252,9 +253,8 @@ class Executor:
         question = request.said_before[-SAID_CHARS:]
         # NOTE(self): handles in the question are added to a copy, for this call alone.
         both = replace(request, text=f"{request.text}\n{question}", named={**request.named}, question=question)
-        lines, own_words = await _as_edit(tool, arguments, own, turn)
-        missing, with_both = (shown_call(one, lines, self.judge.local_now, own_words)[1] for one in (request, both))
-        if not missing or with_both:
+        _, missing = await _shown(self.judge, tool, arguments, own, request)
+        if not missing or (await _shown(self.judge, tool, arguments, own, both))[1]:
             return turn, ""
         refused = await self._not_ordered(tool, arguments, own, turn, both=both)
         return (turn, refused) if refused else (replace(turn, request=both, is_ordered=True), "")
@@ -270,8 +270,7 @@ class Executor:
         request = turn.request
         if self.judge is None or request is None:
             return self._lacking()
-        lines, own_words = await _as_edit(tool, arguments, own, turn)
-        shown, missing = shown_call(both or request, lines, self.judge.local_now, own_words)
+        shown, missing = await _shown(self.judge, tool, arguments, own, both or request)
         if missing:
             return self._lacking(field=missing, is_held=tool.holdable)
         deed = leading_sentences(tool.description, _DEED_CHARS) or shortened(tool.description, _DEED_CHARS)
@@ -351,15 +350,16 @@ class Executor:
         return ToolResult(f"{status}: {told}", is_error=True, answer=name)
 
 
-async def _as_edit(tool: Tool, arguments: BaseModel, own: str, turn: Turn) -> tuple[BaseModel, str]:
-    """Return a call as a judge is shown it, and the words of the SOUL's own that it changes."""
-    if tool.as_edit is None:
-        return arguments, own
-    try:
-        lines, removed = await tool.as_edit(arguments, turn)
-    except SoulError:  # the handler meets the same failure and reports it
-        return arguments, own
-    return lines, own or removed
+async def _shown(
+    judge: YesNoJudge, tool: Tool, arguments: BaseModel, own: str, request: OwnerRequest
+) -> tuple[str, str]:
+    """Return a call as the judge is shown it, and ""; or "" and the first field that the owner's line lacks."""
+    edits = ""
+    if tool.as_edit:
+        with suppress(SoulError):  # the handler meets the same failure and reports it
+            arguments, edits = await tool.as_edit(arguments, request)
+    shown, missing = shown_call(request, arguments, judge.local_now, own)
+    return "; ".join(filter(None, (edits, shown))), missing
 
 
 def _said(error: Exception) -> str:

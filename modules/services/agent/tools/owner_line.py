@@ -53,7 +53,7 @@ def in_owner_words(request: OwnerRequest, arguments: BaseModel, tool: Tool, own:
     for name in tool.from_line:
         value = getattr(arguments, name)
         is_text = isinstance(value, str)
-        if not value or (is_text and (_NUMBER.fullmatch(value) or _is_theirs(value, request.text, own))):
+        if not value or (is_text and _is_theirs(value, request.text, own)):
             continue
         field = type(arguments).model_fields[name]
         instead[name] = request.text if is_text and not own else field.get_default(call_default_factory=True)
@@ -87,6 +87,11 @@ def shown_call(request: OwnerRequest, arguments: BaseModel, now: datetime, own: 
                 return "", name
             told.append(f"{name}: {words}")
     return "; ".join(told), ""
+
+
+def _is_theirs(text: str, line: str, own: str) -> bool:
+    is_own = is_said(text, own) or is_edit(text, line, own, may_drop=True)
+    return is_own or is_worded(text, line) or _NUMBER.fullmatch(text) is not None
 
 
 def _choices(*kinds: object) -> Iterator[object]:
@@ -125,9 +130,9 @@ def _given(text: str, request: OwnerRequest, now: datetime, own: str) -> str:
         links = [f"bsky.app/profile/{name.removeprefix('@')}/post/{post.rkey}" for name in names]
         found = next((one for one in (text, *links) if is_said(one, request.text)), "")
         return found or next((f"a post of {name}" for name in names[1:]), "")
-    is_theirs = _gives_address if _ADDRESS.fullmatch(text) else is_said
+    says = _gives_address if _ADDRESS.fullmatch(text) else is_said
     items = [_MARKER.sub("", one).strip() for one in text.splitlines() if one.strip()]
-    is_said_whole = is_theirs(text, request.text) or is_theirs(text, own) or _is_edit(text, request.text, own)
+    is_said_whole = says(text, request.text) or says(text, own) or is_edit(text, request.text, own, may_drop=True)
     given = [text] if is_said_whole else [_given(one, request, now, own) for one in items if items != [text]]
     return "; ".join(given) if all(given) else ""
 
@@ -154,20 +159,21 @@ def is_worded(text: str, line: str) -> bool:
     return is_said(_MARKER.sub("", text.strip()), line)
 
 
-def _is_theirs(text: str, line: str, own: str) -> bool:
-    return is_worded(text, line) or is_said(text, own) or _is_edit(text, line, own)
+def is_edit(text: str, line: str, own: str, *, may_drop: bool = False) -> bool:
+    """Return whether `text` is `own` with words of `line` put in, fewer than stay, and words that it names left out.
 
-
-def _is_edit(text: str, line: str, own: str) -> bool:
-    """Return whether `text` is `own` with words left out and fewer words of `line` than stay put in."""
-    new, old = list(_WORD.finditer(text)), _WORD.findall(_plain(own))
-    if not old or max(len(new), len(old)) > _EDITED_WORDS:
+    With `may_drop`, any words may be left out.
+    """
+    new, old = (list(_WORD.finditer(one)) for one in (text, own))
+    if max(len(new), len(old)) > _EDITED_WORDS:
         return False
-    compared = SequenceMatcher(None, old, [_plain(word[0]) for word in new], autojunk=False)
-    moves = [(begin, end) for kind, _, _, begin, end in compared.get_opcodes() if kind != "equal" and begin < end]
-    put_in = sum(end - begin for begin, end in moves)
-    texts = (text[new[begin].start() : new[end - 1].end()] for begin, end in moves)
-    return 2 * put_in < len(new) and all(is_worded(one, line) for one in texts)
+    before, after = ([_plain(word[0]) for word in one] for one in (old, new))
+    moves = [one for one in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if one[0] != "equal"]
+    put_in = [(text, new, begin, end) for *_, begin, end in moves if begin < end]
+    left_out = [(own, old, begin, end) for _, begin, end, *_ in moves if begin < end and not may_drop]
+    moved = (where[of[begin].start() : of[end - 1].end()] for where, of, begin, end in (*put_in, *left_out))
+    is_small = 2 * sum(end - begin for *_, begin, end in put_in) < len(new)
+    return bool(moves) and is_small and all(is_worded(one, line) for one in moved)
 
 
 def _moment(text: str, now: datetime) -> str:

@@ -201,8 +201,8 @@ class Tool:
         from_line: fields that take only the owner's words if others' words are in the turn (`in_owner_words`).
         own_act: returns the act of the SOUL's own that a call ends, moves or replaces, in words for the judge; "" for
             any other call.
-        as_edit: for a tool that takes a whole text again: returns a call with only the lines that it adds, and those
-            that it removes in words for the judge. None if a call is shown as it is.
+        as_edit: for a tool that takes a whole text again: returns a call with only the lines that the owner must give,
+            and what changes among the SOUL's own words, in words for the judge. None if a call is shown as it is.
         family: offered only once the conversation has opened this family, unless a turn asks for the tool by name; ""
             for always. It does not affect who may use the tool.
 
@@ -227,5 +227,5 @@ class Tool:
     needs_name: bool = False
     from_line: frozenset[str] = frozenset()
     own_act: Callable[[Any, Turn], Awaitable[str]] | None = None
-    as_edit: Callable[[Any, Turn], Awaitable[tuple[BaseModel, str]]] | None = None
+    as_edit: Callable[[Any, OwnerRequest], Awaitable[tuple[BaseModel, str]]] | None = None
     family: str = ""

@@ -14,12 +14,11 @@ from functools import lru_cache
 from typing import Literal
 
 import regex
-from rapidfuzz import fuzz
 
 from adapters.atproto.richtext import detect_mentions, detect_urls, parse_bsky_post_url
 from adapters.atproto.types import Actor, Post
 from common.text.injections import asks_for_secrets, gives_orders
-from common.text.strings import normalize_post_text
+from common.text.strings import likeness, normalize_post_text
 from common.wording import deed
 from modules.services.inbox.received import ReceivedPost
 from modules.services.outbox.bodies import DirectMessageBody, IntentKind, ReplyBody, SpaceChatBody
@@ -316,8 +315,7 @@ def near_identical(one: ReceivedPost, other: ReceivedPost) -> bool:
 
 def says_the_same(one: str, other: str) -> bool:
     """Return whether two texts differ only in a few letters or digits."""
-    likeness = fuzz.ratio(letters(one, digits=True), letters(other, digits=True))
-    return likeness >= rules.REPOST_LIKENESS.limit
+    return likeness(letters(one, digits=True), letters(other, digits=True)) >= rules.REPOST_LIKENESS.limit
 
 
 def run_of(turns: Iterable[bool]) -> int:
