@@ -1,7 +1,8 @@
-"""Falls asleep when nothing is due: starts the watcher, looks itself a minute later, hands over, and ends the process.
+"""Falls asleep when nothing is due: looks once more itself, hands over to the watcher, and ends the process.
 
-What cannot be read keeps it awake. What comes while it falls asleep is seen by the watcher, which stored the state
-before the last look. The minute is for data that one server showed the watcher and another does not show yet.
+What cannot be read keeps it awake. The watcher stores the state while the SOUL is still awake, at least a minute before
+that last look, and sees what comes after it. The minute is for data that one server showed the watcher and another does
+not show yet.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from adapters.watch.client import SPENT, SleepWatch, wake_token
 from common.clock import Clock, iso
 from common.constants import MINUTE_MS, SECOND_MS
 from common.errors import Fatal
-from common.result import Err
+from common.result import ApiResult, Err, Ok
 from modules.runtime import sleep_note as note
 from modules.runtime.scheduler.types import Loop, Outcome, Runs
 from modules.services.sleep.policy import LEAST, LONGEST, LOOKS_S, AwaitedNext, Rest, judge
@@ -59,7 +60,8 @@ class SleepLoop(Loop):
     clock: Clock
     asleep: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _is_known_awake: bool = field(default=False, init=False)
-    _began: Mapping[str, Any] | None = field(default=None, init=False)
+    _began: tuple[Mapping[str, Any], float] | None = field(default=None, init=False)
+    """What the watcher watches since it stored the state, and from when it may take over, in monotonic seconds."""
 
     @property
     def interval_ms(self) -> float:
@@ -72,29 +74,26 @@ class SleepLoop(Loop):
     async def run(self) -> Outcome:
         if not self._is_known_awake:  # it is known to be awake once the watcher has released it
             self._is_known_awake = not isinstance(await self.watch.release(), Err)
-        began, self._began = self._began, None
-        rest = await self.rest()
+        rest, begun = await self.rest(), await self._begin()
         if rest.reasons:
             told = await self.watch.tell(asdict(await self.figures()))
             if isinstance(told, Err) and told.status == SPENT:
                 self.put_off(self.clock.now() + self.clock.real(_PUT_OFF))
-            return Outcome(ran=False, reason="; ".join(rest.reasons))
-        if began != (awaited := self.awaited()):
-            if isinstance(begun := await self.watch.begin(awaited), Err):
-                return Outcome(ran=False, reason=f"no watcher: {begun.error}", next_in_s=self._minute_s)
-            self._began = awaited
-            why = "it falls asleep in a minute unless something comes"
-            return Outcome(ran=False, reason=why, next_in_s=self._minute_s)  # from now, however long the watcher looked
+            again_s = self._minute_s if isinstance(begun, Err) else None
+            return Outcome(ran=False, reason="; ".join(rest.reasons), next_in_s=again_s)
+        if isinstance(begun, Err):
+            return Outcome(ran=False, reason=f"no watcher: {begun.error}", next_in_s=self._minute_s)
+        awaited, ready_s = begun.data
+        if (left_s := ready_s - self.clock.monotonic()) > 0:
+            return Outcome(ran=False, reason="it falls asleep soon unless something comes", next_in_s=left_s)
         note.clear_request(self.memory)
         looked = [(name, await self.runs().run_guarded(name)) for name in self.looks()]
         unread = [f"{name}: {look.reason}" for name, look in looked if not look.ran]
         rest = await self.rest()
         if unread or rest.reasons:
             busy = [look.next_in_s for _, look in looked if not look.ran and look.next_in_s]
-            if busy and not rest.reasons:
-                self._began = awaited  # a minute later, the same loop could be running again
-            else:
-                await self.watch.release()
+            if rest.reasons or not busy:  # after another minute, the same loop could be running again
+                await self._release()
             again_s = None if rest.reasons else min(busy, default=self._minute_s)
             return Outcome(ran=False, reason="; ".join([*unread, *rest.reasons]), next_in_s=again_s)
         every_s = {service: self.clock.real(seconds) for service, seconds in LOOKS_S.items()}
@@ -112,10 +111,24 @@ class SleepLoop(Loop):
         note.write_note(self.memory, sleeps)  # a watcher on this machine puts its own in this place
         if isinstance(held := await self.watch.hold(asdict(sleeps)), Err):
             note.woke(self.memory)
-            await self.watch.release()
-            return Outcome(ran=False, reason=held.error, next_in_s=self._minute_s)
+            await self._release()
+            return Outcome(ran=False, reason=held.error)
         self.asleep.set()
         return Outcome(ran=True, reason=f"falls asleep until {sleeps.wake_at}")
+
+    async def _begin(self) -> ApiResult[tuple[Mapping[str, Any], float]]:
+        """Have the watcher store the state unless it has; return what it watches, and from when it may take over."""
+        awaited = self.awaited()
+        if self._began is None or self._began[0] != awaited:
+            self._began = None
+            if isinstance(begun := await self.watch.begin(awaited), Err):
+                return begun
+            self._began = awaited, self.clock.monotonic() + self._minute_s
+        return Ok(self._began)
+
+    async def _release(self) -> None:
+        self._began = None
+        await self.watch.release()
 
     async def end(self) -> LifeEnd:
         """Return how to continue after everything has stopped: `anew` if something came that nobody would see."""

@@ -82,6 +82,11 @@ def loop_of(
     )
 
 
+async def passes(loop: SleepLoop, seconds: float) -> None:
+    assert isinstance(loop.clock, FakeClock)
+    await loop.clock.advance(seconds)
+
+
 @pytest.mark.parametrize("is_spent", [True, False])
 async def test_where_the_dollars_of_all_are_used_one_that_is_awake_puts_its_own_thought_off_and_may_sleep(
     tmp_path: Path, *, is_spent: bool
@@ -104,6 +109,7 @@ async def test_what_could_not_be_read_keeps_it_awake(tmp_path: Path, *, is_read:
     begun = await loop.run()
     assert watch.asked == ["DELETE", "POST"], "another server may be behind: it looks itself at its next run"
     assert begun.next_in_s == 60, "a minute after the watcher looked, not after this run began"
+    await passes(loop, 60)
     outcome = await loop.run()
     assert loop.asleep.is_set() is is_read
     assert watch.asked == ["DELETE", "POST", "PUT" if is_read else "DELETE"]
@@ -119,8 +125,24 @@ async def test_a_look_that_is_under_way_is_waited_for(tmp_path: Path) -> None:
     loop = loop_of(tmp_path, watch, nothing, [], is_read=False)
     loop.runs = lambda: looks
     await loop.run()
+    await passes(loop, 60)
     assert (await loop.run()).next_in_s == 0.4
     looks.outcome = Outcome(ran=True, reason="read")
     await loop.run()
     assert loop.asleep.is_set()
     assert watch.asked == ["DELETE", "POST", "PUT"]
+
+
+async def test_the_minute_passes_while_it_is_still_busy(tmp_path: Path) -> None:
+    watch, waiting = Watched("http://127.0.0.1:1", "rowan", "its token"), ["a post waits"]
+
+    async def work() -> AwaitedNext:
+        return AwaitedNext(waiting[0] if waiting else "")
+
+    loop = loop_of(tmp_path, watch, work, [], is_read=True)
+    for _ in range(2):
+        assert (await loop.run()).reason == "a post waits"
+        await passes(loop, 40)
+    waiting.clear()
+    await loop.run()
+    assert (loop.asleep.is_set(), watch.asked) == (True, ["DELETE", "POST", "PATCH", "PATCH", "PUT"])
