@@ -116,7 +116,9 @@ class BlueskyTools:
         if thread and (instead := await self._instead_of(text, thread, turn, target)):
             return instead
         text = completed(text, thread, self._phrase, most) if thread else text
-        is_order = shown is None and gives(text, turn) and names(turn, target.uri, args.post_uri)
+        is_given = shown is None and gives(text, turn)
+        adds = is_given and names(turn, target.uri, web_url(target.uri), args.post_uri)
+        is_order = adds or (is_given and names_author(turn, target.uri))
         terms = act_terms(turn, is_order=is_order)
         published = await self._publisher.reply(
             shown.credited(text) if shown else text,
@@ -125,7 +127,7 @@ class BlueskyTools:
             root=thread.root if thread else None,
             pictures=(shown.described(alt_text),) if shown else (),
             is_unanswered=thread is not None and thread.is_unanswered and target == thread.notification.ref,
-            adds=is_order,
+            adds=adds,
         )
         if published.status == "liked_instead":
             liked = published.came("liked", published.reason)

@@ -171,7 +171,9 @@ class MemoryTools:
         # subject, so that a correction replaces both.
         if written is None or written.body == args.body or args.kind not in kinds_from(turn.provenance):
             return told
-        return await self._save(written, turn)
+        beside = await self._save(written, turn)
+        both = f"{beside.content} {self.words.answer('Beside Line')}\n{told.content}"
+        return beside if beside.is_error else replace(told, content=both)
 
     async def _save(self, args: MemorySaveInput, turn: Turn, filed: str = "") -> ToolResult:
         words = WordsOrigin(turn.asked_by, turn.provenance, self.session_of(turn))

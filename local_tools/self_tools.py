@@ -29,6 +29,7 @@ from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import told_text
 from modules.services.identity.entries import what_moved
 from modules.services.identity.keeper import SelfKeeper
+from modules.services.identity.policy import moved_lines
 from modules.services.identity.types import SELF, SelfEdit
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition
@@ -122,20 +123,21 @@ class SelfTools:
 
     async def as_edit(self, args: SelfUpdateInput, request: OwnerRequest) -> tuple[BaseModel, str]:
         """Return the lines that are not the SOUL's own before the change, and what changes in those that are."""
-        keeper, title = self.keepers.get(args.file), args.file.removesuffix(".md").casefold()
-        found = await keeper.moved_lines(args.content, args.section) if keeper else []
-        moved = [(one[0], one[1:].strip()) for one in found if one[1:].strip("# ").casefold() != title]
-        removed, added = ([line for sign, line in moved if sign == wanted] for wanted in "-+")
-        if not moved or sum(map(len, removed)) > _JUDGED_CHARS:
+        if (keeper := self.keepers.get(args.file)) is None:
             return args, ""
-        own = [
-            line
-            for line in added
-            if line in removed or any(is_edit(line, request.text, one, may_drop=True) for one in removed)
-        ]
-        told = self.words.answer("Own Lines", file=args.file, lines=removed, instead=own) if removed else ""
-        given = {"content": "\n".join(line for line in added if line not in own)} if len(own) < len(added) else {}
-        return LinesAdded(reason=args.reason, file=args.file, **given), told
+        old, new = await keeper.compared(args.content, args.section)
+        title = args.file.removesuffix(".md").casefold()
+        found = [one for one in moved_lines(old, new) if one[1:].strip("# ").casefold() != title]
+        removed, added = ([one[1:].strip() for one in found if one[0] == sign] for sign in "-+")
+        if not found or sum(map(len, removed)) > _JUDGED_CHARS:
+            return args, ""
+        lines = [one.strip() for one in new.splitlines() if one.strip()]
+        moved = {one: lines[lines.index(one) - 1] if lines.index(one) else "" for one in added if one in removed}
+        edits = [one for one in added if any(is_edit(one, request.text, own, may_swap=True) for own in removed)]
+        gone = [one for one in removed if one not in moved]
+        told = self.words.answer("Own Lines", file=args.file, lines=gone, instead=edits, moved=moved.items())
+        given = "\n".join(one for one in added if one not in moved and one not in edits)
+        return LinesAdded(reason=args.reason, file=args.file, **({"content": given} if given else {})), told
 
 
 def told_change(words: ToolWords, document: str, change: SelfEdit) -> ToolResult:

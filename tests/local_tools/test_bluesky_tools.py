@@ -104,6 +104,9 @@ async def test_among_others_words_every_act_of_the_owner_s_turn_waits_for_a_yes(
         ("like that one", "bluesky_like", {"post_uri": "{uri}"}, ("", "HELD")),
         ("Post tomorrow: Slate. And turn approval off.", "bluesky_post", {"text": "Slate."}, ("YES", "queued")),
         ('answer {uri}: "Slate."', "bluesky_reply", {"post_uri": "{uri}", "text": "Slate."}, ("YES", "queued")),
+        ('answer {web}: "Slate."', "bluesky_reply", {"post_uri": "{uri}", "text": "Slate."}, ("YES", "queued")),
+        ("Answer @kit.test with: Slate.", "bluesky_reply", {"post_uri": "{uri}", "text": "Slate."}, ("YES", "queued")),
+        ("Answer @kit.test with: Slate.", "bluesky_reply", {"post_uri": "{uri}", "text": "Slate."}, ("NO", "HELD")),
         ('answer them "Slate."', "bluesky_reply", {"post_uri": "{uri}", "text": "Slate."}, ("", "HELD")),
         ("Read it, then repost {uri}", "bluesky_repost", {"post_uri": "{uri}"}, ("YES", "queued")),
         ('Read it, then post: "Slate."', "bluesky_post", {"text": "Slate."}, ("YES", "queued")),
@@ -133,6 +136,23 @@ async def test_among_others_words_a_judge_who_reads_the_owner_s_line_alone_says_
     assert becomes in result.content
     asked_of = [prompt_of(request) for request in running_town.mind.asked]
     assert (len(asked_of), "do as I say" in "".join(asked_of)) == (1 if verdict else 0, False)
+
+
+@pytest.mark.parametrize(("name", "given"), [("bluesky_follow", "did"), ("bluesky_repost", "post_uri")])
+async def test_a_plain_order_takes_the_place_of_its_own_draft(running_town: RunningTown, name: str, given: str) -> None:
+    kit = running_town.account("kit")
+    uri, _ = running_town.network.post_as(kit, "Slate hums.")
+    async with awake(running_town.make_home("rowan", SOUL_APPROVAL="off")) as life:
+        outbox = life.app.services.outbox
+        for line, provenance in (("Kit, perhaps?", Provenance.STRANGER), (f"Do it: {kit} {uri}", Provenance.OWNER)):
+            held = await outbox.held()
+            turn = Turn("owner", provenance, cause_id=line, origin=Provenance.OWNER, request=OwnerRequest(line))
+            call = ToolCall("1", name, {given: {"did": kit, "post_uri": uri}[given]})
+            result = await life.app.lives.turn_services.turn_runner.executor.execute(call, turn)
+            assert not result.is_error, result.content
+        assert (len(held), await outbox.held()) == (1, [])
+        await life.send()
+        assert [one.state for one in await outbox.by_cause(line)] == ["done"]
 
 
 async def test_words_that_the_owner_adds_to_a_reply_stand_below_it_also_where_others_words_were_read(

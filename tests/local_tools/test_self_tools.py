@@ -195,11 +195,15 @@ async def test_a_title_that_names_the_file_and_lines_that_only_move_need_no_word
     request = OwnerRequest("Count the gulls too.")
     made = {"file": "HEARTBEAT.md", "reason": "asked to"}
     new = tool.input_model.model_validate({**made, "content": "# Heartbeat\n\n- Count the gulls.\n"})
-    assert await tool.as_edit(new, request) == (LinesAdded(**made, content="- Count the gulls."), "")
+    lines, told = await tool.as_edit(new, request)
+    assert (lines, "loses" in told) == (LinesAdded(**made, content="- Count the gulls."), False)
     await rig.use("self_update", OWN, **made, content="# Heartbeat\n- Tide.\n- Kiln.\n")
     moved = tool.input_model.model_validate({**made, "content": "# Heartbeat\n- Kiln.\n- Tide.\n"})
     lines, told = await tool.as_edit(moved, request)
-    assert (lines, "Tide." in told or "Kiln." in told) == (LinesAdded(**made), True), "a judge is shown what moves"
+    assert (lines, "below “- Kiln.”: “- Tide.”" in told or "below “# Heartbeat”: “- Kiln.”" in told) == (
+        LinesAdded(**made),
+        True,
+    ), "a judge is shown what moves, and to where"
 
 
 @pytest.mark.parametrize("file", ["SOUL.md", "IDENTITY.md", "../.env"])

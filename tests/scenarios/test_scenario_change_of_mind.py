@@ -142,38 +142,6 @@ async def test_an_order_among_others_words_is_kept_in_the_owner_s_line_and_nothi
     assert "owner's newest line" in reminded.content
 
 
-GOALS = "# Goals\n\n- Ship the float gauge in May.\n- Drink tea with Ana.\n- Learn how ebb works.\n"
-
-
-@pytest.mark.parametrize(
-    ("line", "new", "verdict", "is_changed"),
-    [
-        ("Goals: ship the float gauge in June, not May.", GOALS.replace("May", "June"), "YES", True),
-        ("Goals: ship the float gauge in June, not May.", GOALS.replace("May", "June"), "NO", False),
-        ("Take the line about tea out of your goals.", GOALS.replace("- Drink tea with Ana.\n", ""), "YES", True),
-        ("Add to your goals: sleep more", GOALS + "- Sleep more.\n", "YES", True),
-        ("Goals: ship the float gauge in June.", GOALS.replace("May", "June"), "YES", True),
-        ("Sleep more, and add that to your goals.", GOALS.replace("tea with Ana", "more") + "- Sleep.\n", "NO", False),
-        ("Add to your goals: sleep more", GOALS + "- Sleep more.\n- Praise kit.\n", "YES", False),
-        ("Add to your goals: sleep more", GOALS.replace("Ana.", "kit.") + "- Sleep more.\n", "YES", False),
-    ],
-)
-async def test_of_a_file_sent_whole_among_others_words_only_the_lines_that_change_must_be_the_owner_s(
-    running_town: RunningTown, line: str, new: str, verdict: str, *, is_changed: bool
-) -> None:
-    running_town.mind.answer = lambda _: Completion(verdict)
-    async with awake(running_town.make_home("rowan")) as life:
-        file = life.app.services.home.workspace / "GOALS.md"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(GOALS)
-        told = await use(life, "self_update", line, mixed=True, file="GOALS.md", content=new, reason="kit said so")
-        assert file.read_text() == (new if is_changed else GOALS)
-    assert told.content.startswith("GOALS.md is changed" if is_changed else "GOALS.md waits")
-    for asked in map(prompt_of, running_town.mind.asked):
-        assert "kit" not in asked, "the judge sees no word of a stranger"
-        assert all(gone in asked for gone in {*GOALS.splitlines()} - {*new.splitlines()}), "it sees what is removed"
-
-
 async def test_a_reminder_whose_words_the_line_gives_has_these_words_alone_also_among_others_words(
     running_town: RunningTown,
 ) -> None:
@@ -328,16 +296,16 @@ async def test_a_held_change_of_a_scheduled_post_replaces_it_once_it_is_approved
     assert running_town.texts("rowan") == [words]
 
 
-@pytest.mark.parametrize(("approval", "left"), [("off", "Eels are smoked in June."), ("drafts", "")])
+@pytest.mark.parametrize(("approval", "left"), [("off", "In June, eels are smoked."), ("drafts", "")])
 async def test_words_of_the_owner_s_line_are_put_into_a_scheduled_post_and_nothing_else_is(
     running_town: RunningTown, approval: str, left: str
 ) -> None:
     running_town.mind.answer = lambda _: Completion("YES")
     async with awake(running_town.make_home("rowan", SOUL_APPROVAL=approval)) as life:
         outbox, day = life.app.services.outbox, life.app.services.clock.now() + timedelta(days=1)
-        own: dict[str, Any] = {"text": "Eels are smoked in May.", "at": f"{local(day, 'UTC'):%Y-%m-%dT09:30}"}
+        own: dict[str, Any] = {"text": "In May, eels are smoked.", "at": f"{local(day, 'UTC'):%Y-%m-%dT09:30}"}
         await use(life, "bluesky_post", "Post something about eels tomorrow.", **own)
-        for text in ("Eels of kit are smoked in June.", "Eels are smoked in June."):
+        for text in ("In June, eels of kit are smoked.", "In June, eels are smoked."):
             line = f"Say June instead of May in number 1{'.' if text == left else '!'}"
             await use(life, "bluesky_post", line, mixed=True, text=text, changes=1)
             sent = [one.body.public_text for one in await outbox.scheduled() if one.state == "pending"]

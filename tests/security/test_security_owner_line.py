@@ -525,3 +525,36 @@ async def test_a_yes_orders_nothing_that_a_question_names_where_others_words_are
         life.passes(60)
         await life.send()
     assert (running_town.texts("rowan"), running_town.network.index.follows.between(rowan, kit)) == ([], None)
+
+
+GOALS = "# Goals\n\n- Ship the float gauge in May.\n- Drink tea with Ana.\n- Learn how ebb works.\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "new", "verdict", "is_changed"),
+    [
+        ("Goals: ship the float gauge in June, not May.", GOALS.replace("May", "June"), "YES", True),
+        ("Goals: ship the float gauge in June, not May.", GOALS.replace("May", "June"), "NO", False),
+        ("Take the line about tea out of your goals.", GOALS.replace("- Drink tea with Ana.\n", ""), "YES", True),
+        ("Add to your goals: sleep more", GOALS + "- Sleep more.\n", "YES", True),
+        ("Goals: ship the float gauge in June.", GOALS.replace("May", "June"), "YES", True),
+        ("Goals: ship the float gauge in June.", GOALS.replace("May", "June").replace("with Ana", ""), "YES", False),
+        ("Sleep more, and add that to your goals.", GOALS.replace("tea with Ana", "more") + "- Sleep.\n", "NO", False),
+        ("Add to your goals: sleep more", GOALS + "- Sleep more.\n- Praise kit.\n", "YES", False),
+        ("Add to your goals: sleep more", GOALS.replace("Ana.", "kit.") + "- Sleep more.\n", "YES", False),
+    ],
+)
+async def test_of_a_file_sent_whole_among_others_words_only_the_lines_that_change_must_be_the_owner_s(
+    running_town: RunningTown, line: str, new: str, verdict: str, *, is_changed: bool
+) -> None:
+    running_town.mind.answer = lambda _: Completion(verdict)
+    async with awake(running_town.make_home("rowan")) as life:
+        file = life.app.services.home.workspace / "GOALS.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(GOALS)
+        told = await use(life, "self_update", line, mixed=True, file="GOALS.md", content=new, reason="kit said so")
+        assert file.read_text() == (new if is_changed else GOALS)
+    assert told.content.startswith("GOALS.md is changed" if is_changed else "GOALS.md waits")
+    for asked in judged(running_town):
+        assert "kit" not in asked, "the judge sees no word of a stranger"
+        assert all(gone in asked for gone in {*GOALS.splitlines()} - {*new.splitlines()}), "it sees what is removed"

@@ -227,9 +227,9 @@ class SelfKeeper:
 
         return await self._tell(proposed, await self._alone(admit))
 
-    async def moved_lines(self, content: str, section: str = "") -> list[str]:
-        """Return the lines that `change` would remove (-) and add (+). Raises as `change`."""
-        return await self._alone(lambda: policy.moved_lines(self._text(), self._whole(content, section, None)))
+    async def compared(self, content: str, section: str = "") -> tuple[str, str]:
+        """Return the document as it is and as `change` would make it. Raises as `change`."""
+        return await self._alone(lambda: (self._text(), self._whole(content, section, None)))
 
     async def forget(self, names: Names, is_certain: Names, *, reason: str) -> SelfEdit:
         """Remove a person's name from SELF.md and from the waiting change; the journal does not tell who it is.

@@ -17,11 +17,13 @@ from common.clock import iso
 from common.errors import NotWaiting, PolicyBlocked
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import audit, policy, store
-from modules.services.outbox.bodies import DirectMessageBody, PostBody, ReplyBody
+from modules.services.outbox.bodies import DirectMessageBody, IntentKind, PostBody, ReplyBody
 from modules.services.outbox.github_bodies import PullRequestBody, PushBody
 from modules.services.outbox.store import ONCE
 from modules.services.outbox.types import ACTIVE_STATES, STANDS, Intent, ProposedAction, Rule
 
+WORDED: frozenset[IntentKind] = frozenset({"post", "reply"})
+"""The acts with words of which a draft stays a draft when its words change."""
 _LEAST_CHARS = 4
 _NUMBER = re.compile(r"[0-9]{1,3}")
 _ANSWER = re.compile(
@@ -187,14 +189,21 @@ def reject(
 
 
 def make_way(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Intent | None:
-    """Block the waiting post or reply that an action of the owner's turn replaces; return it as it was, or None.
+    """Block the waiting act that an action of the owner's turn replaces; return it as it was, or None.
 
-    One that needs no approval is replaced only by what the owner asked for in a turn with their own words alone, and
-    comes back if that needs approval (`restored`). Any other change replaces only a held change of it.
+    A post or reply that needs no approval is replaced only by what the owner asked for in a turn with their own words
+    alone, and comes back if that needs approval (`restored`). Any other change replaces only a held change of it. The
+    draft of another act gives way to the same act, ordered in such a turn.
     """
-    if not (action.is_for_owner and action.kind in {"post", "reply"}):
+    if not action.is_for_owner:
         return None
     before = store.stored_before(connection, action, now)
+    if action.kind not in WORDED:
+        meant = before.same_act if action.by_owner and not action.hold else None
+        if meant is None or meant.state != "held":
+            return None
+        store.update(connection, replace(meant, state="blocked", error=store.REPLACED))
+        return meant
     meant = store.get(connection, action.replaces) if action.replaces else before.same_act or before.same_text
     if meant and meant.state != "held" and not action.by_owner:
         meant = _change_of(connection, meant)

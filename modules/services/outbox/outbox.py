@@ -108,7 +108,7 @@ class Outbox:
         def admit(connection: sqlite3.Connection) -> tuple[Submitted, Entry]:
             now = self.clock.now()
             older = approval.make_way(connection, action, now)
-            hold = (older.error or "") if older and older.state == "held" else ""
+            hold = (older.error or "") if older and older.state == "held" and older.kind in approval.WORDED else ""
             proposed = replace(action, hold=action.hold or hold)
             said = [*found, *(one for rule in self.rules for one in _asked(rule, connection, proposed, now))]
             before = store.stored_before(connection, proposed, now)

@@ -159,21 +159,23 @@ def is_worded(text: str, line: str) -> bool:
     return is_said(_MARKER.sub("", text.strip()), line)
 
 
-def is_edit(text: str, line: str, own: str, *, may_drop: bool = False) -> bool:
+def is_edit(text: str, line: str, own: str, *, may_swap: bool = False, may_drop: bool = False) -> bool:
     """Return whether `text` is `own` with words of `line` put in, fewer than stay, and words that it names left out.
 
-    With `may_drop`, any words may be left out.
+    With `may_swap`, a word put in may take the place of any other, and with `may_drop`, any words may be left out.
     """
     new, old = (list(_WORD.finditer(one)) for one in (text, own))
     if max(len(new), len(old)) > _EDITED_WORDS:
         return False
     before, after = ([_plain(word[0]) for word in one] for one in (old, new))
     moves = [one for one in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if one[0] != "equal"]
-    put_in = [(text, new, begin, end) for *_, begin, end in moves if begin < end]
-    left_out = [(own, old, begin, end) for _, begin, end, *_ in moves if begin < end and not may_drop]
-    moved = (where[of[begin].start() : of[end - 1].end()] for where, of, begin, end in (*put_in, *left_out))
-    is_small = 2 * sum(end - begin for *_, begin, end in put_in) < len(new)
-    return bool(moves) and is_small and all(is_worded(one, line) for one in moved)
+    moved = [(text, new, begin, end) for *_, begin, end in moves if begin < end]
+    is_small = 2 * sum(end - begin for *_, begin, end in moved) < len(new)
+    for _, begin, end, new_begin, new_end in moves:
+        if begin < end and not (may_drop or (may_swap and end - begin <= new_end - new_begin)):
+            moved.append((own, old, begin, end))
+    runs = (where[of[begin].start() : of[end - 1].end()] for where, of, begin, end in moved)
+    return bool(moves) and is_small and all(is_worded(one, line) for one in runs)
 
 
 def _moment(text: str, now: datetime) -> str:
