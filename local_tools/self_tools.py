@@ -29,7 +29,7 @@ from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import told_text
 from modules.services.identity.entries import what_moved
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.identity.policy import moved_lines
+from modules.services.identity.policy import whole_diff
 from modules.services.identity.types import SELF, SelfEdit
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition
@@ -127,7 +127,7 @@ class SelfTools:
             return args, ""
         old, new = await keeper.compared(args.content, args.section)
         title = args.file.removesuffix(".md").casefold()
-        found = [one for one in moved_lines(old, new) if one[1:].strip("# ").casefold() != title]
+        found = [one for one in whole_diff(old, new) if one[1:].strip("# ").casefold() != title]
         removed, added = ([one[1:].strip() for one in found if one[0] == sign] for sign in "-+")
         if not found or sum(map(len, removed)) > _JUDGED_CHARS:
             return args, ""

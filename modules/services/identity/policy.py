@@ -178,10 +178,10 @@ def _letters(words: Counter[str]) -> int:
 
 def diff_lines(old: str, new: str) -> list[str]:
     """Return the removed (-) and added (+) lines without context, shortened; at most `_MOST_DIFF_LINES`."""
-    return [line[:_DIFF_LINE_CHARS] for line in moved_lines(old, new)][:_MOST_DIFF_LINES]
+    return [line[:_DIFF_LINE_CHARS] for line in whole_diff(old, new)][:_MOST_DIFF_LINES]
 
 
-def moved_lines(old: str, new: str) -> list[str]:
+def whole_diff(old: str, new: str) -> list[str]:
     """Return all removed (-) and added (+) lines that are not blank, without context."""
     compared = unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
     return [line for line in islice(compared, 2, None) if line[:1] in "+-" and line[1:].strip()]
