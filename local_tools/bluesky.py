@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.records import POST, parse_at_uri, web_url
+from adapters.atproto.records import POST, parse_at_uri
 from adapters.atproto.richtext import parse_bsky_post_url
 from adapters.atproto.types import StrongRef
 from common.clock import span
@@ -44,8 +44,8 @@ from local_tools.bluesky_turns import (
     is_urgent,
     may_end_without_words,
     may_stay_silent,
-    names,
     names_author,
+    names_post,
     telling_of,
     told_account,
 )
@@ -117,7 +117,7 @@ class BlueskyTools:
             return instead
         text = completed(text, thread, self._phrase, most) if thread else text
         is_given = shown is None and gives(text, turn)
-        adds = is_given and names(turn, target.uri, web_url(target.uri), args.post_uri)
+        adds = is_given and names_post(turn, target.uri, args.post_uri)
         is_order = adds or (is_given and names_author(turn, target.uri))
         terms = act_terms(turn, is_order=is_order)
         published = await self._publisher.reply(
@@ -239,7 +239,7 @@ class BlueskyTools:
         target = await self._target(args.post_uri, turn)
         # NOTE(self): a like of the post that the turn is about answers it; it needs no order.
         is_answer = name == "liked" and isinstance(turn.subject, ThreadTurn) and target == turn.subject.notification.ref
-        is_named = names(turn, target.uri, web_url(target.uri), args.post_uri) or names_author(turn, target.uri)
+        is_named = names_post(turn, target.uri, args.post_uri) or names_author(turn, target.uri)
         published = await act(target, act_terms(turn, is_seen=is_answer or is_named, is_order=is_named))
         return self.answered(published, name, ends=ends)
 
@@ -261,7 +261,7 @@ class BlueskyTools:
             return turn.subject.notification.ref
         if named in turn.subject.seen:
             return turn.subject.seen[named]
-        is_order = is_by_owner(turn) and names(turn, named)
+        is_order = is_by_owner(turn) and names_post(turn, named, named)
         return await self._looked_up(named, turn) if is_order else self.words.stop("Not In Thread")
 
     async def _looked_up(self, named: str, turn: Turn) -> StrongRef:

@@ -42,7 +42,7 @@ from modules.lives.bluesky.types import ActTerms, ExpressionTurn, ThreadTurn
 from modules.lives.messages.types import MessageTurn
 from modules.lives.rhythm.types import OwnTimeTurn
 from modules.services.agent.judges import YesNoJudge
-from modules.services.agent.tools.owner_line import is_edit, is_said
+from modules.services.agent.tools.owner_line import is_edit, is_said, post_addresses
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.types import Intent
@@ -236,6 +236,11 @@ def names(turn: Turn, *labels: str) -> bool:
     A label is an address, a name or a number; it must occur as a whole word, in any case.
     """
     return turn.request is not None and any(is_said(one, turn.request.text) for one in labels if one)
+
+
+def names_post(turn: Turn, uri: str, *labels: str) -> bool:
+    """Return whether the owner's line gives the address of the post `uri`, or one of the other `labels` of it."""
+    return turn.request is not None and names(turn, *post_addresses(turn.request, uri), *labels)
 
 
 def names_author(turn: Turn, uri: str) -> bool:

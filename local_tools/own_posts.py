@@ -19,7 +19,7 @@ from local_tools.bluesky_turns import (
     PictureInput,
     act_terms,
     fitted,
-    names,
+    names_post,
     post_problem,
     post_terms,
     request_tool,
@@ -254,7 +254,8 @@ class OwnPostTools:
         """Set who may reply to a post of ours."""
         if await self.publisher.made_before("threadgate", turn):
             return self.words.error("Done Before")
-        terms = act_terms(turn, is_seen=names(turn, args.post_uri), is_order=names(turn, args.post_uri))
+        is_named = names_post(turn, args.post_uri, args.post_uri)
+        terms = act_terms(turn, is_seen=is_named, is_order=is_named)
         asked_in = turn.subject.notification.uri if isinstance(turn.subject, ThreadTurn) else ""
         limited = await self.limits.limit(
             # NOTE(self): a small model names the owner's post of the turn if it means its own newest post.

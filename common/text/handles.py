@@ -20,6 +20,8 @@ HANDLE_BEHIND = rf"(?!_{{0,2}}{_LETTER}|\.\w)"
 _MARKED = lazy_regex(rf"(?:{HANDLE_BEFORE}@|/profile/){_NAME}{HANDLE_BEHIND}(?!@)")
 _GIVEN = lazy_regex(rf"(?:{HANDLE_BEFORE}@?|(?<=/profile/)){_NAME}{HANDLE_BEHIND}(?![@/]|[:?#&=]\w)")
 
+_LINKED = lazy_regex(rf"(?<=/profile/){_NAME}(?=/post/)")
+
 
 def named_dids(text: str) -> tuple[str, ...]:
     """Return each DID that `text` names outside of URLs, once."""
@@ -37,6 +39,11 @@ def named_handles(text: str) -> tuple[str, ...]:
 def given_handles(text: str) -> tuple[str, ...]:
     """Return each handle, in lower case and once, that a line names as an account, also without an @."""
     return tuple(dict.fromkeys(handle.lower() for handle in _GIVEN.findall(text)))
+
+
+def linked_handles(text: str) -> tuple[str, ...]:
+    """Return each handle, in lower case and once, in the addresses of posts in a text."""
+    return tuple(dict.fromkeys(handle.lower() for handle in _LINKED.findall(text)))
 
 
 def with_handles(text: str, handles: Mapping[str, str]) -> str:

@@ -24,6 +24,7 @@ from modules.services.outbox.types import ACTIVE_STATES, STANDS, Intent, Propose
 
 WORDED: frozenset[IntentKind] = frozenset({"post", "reply"})
 """The acts with words of which a draft stays a draft when its words change."""
+CHANGES_DRAFT = "it changes a draft, which stays one"
 _LEAST_CHARS = 4
 _NUMBER = re.compile(r"[0-9]{1,3}")
 _ANSWER = re.compile(

@@ -108,7 +108,8 @@ class Outbox:
         def admit(connection: sqlite3.Connection) -> tuple[Submitted, Entry]:
             now = self.clock.now()
             older = approval.make_way(connection, action, now)
-            hold = (older.error or "") if older and older.state == "held" and older.kind in approval.WORDED else ""
+            is_draft = older is not None and older.state == "held" and older.kind in approval.WORDED
+            hold = approval.CHANGES_DRAFT if is_draft else ""
             proposed = replace(action, hold=action.hold or hold)
             said = [*found, *(one for rule in self.rules for one in _asked(rule, connection, proposed, now))]
             before = store.stored_before(connection, proposed, now)
@@ -133,9 +134,11 @@ class Outbox:
             wait = self._delivery.expected_wait(connection, intent, now)
             number = store.draft_numbers(connection).get(intent.id, 0)
             what = act_words(connection, intent).line if intent.state == "held" else ""
-            entry = audit.admission_entry(admission, what, number, zone_of(connection, ""), older)
+            changed = older if intent.kind in approval.WORDED else None
+            entry = audit.admission_entry(admission, what, number, zone_of(connection, ""), changed)
             entry = replace(entry, provenance=action.provenance)
-            return Submitted(intent, admission.advice, wait, number, keeps_number), entry
+            is_changed = keeps_number and changed is not None
+            return Submitted(intent, admission.advice, wait, number, is_changed), entry
 
         submitted = await self.journal.record_with(admit)
         if submitted.accepted:

@@ -19,7 +19,7 @@ from common.provenance import Provenance
 from common.redact import LEAK, Redactor
 from common.result import ApiResult, Ok
 from common.text.graphemes import leading_sentences, shortened
-from common.text.handles import given_handles
+from common.text.handles import given_handles, linked_handles
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall, ToolSpec
@@ -385,16 +385,17 @@ async def look_up_named(request: OwnerRequest, resolve: Resolve, known: Collecti
     """
     marked = {words.removeprefix("@").lower() for words, _ in request.mentions}
     due = [
-        handle
-        for handle in given_handles(request.text)[:_MOST_NAMES]
-        if handle not in marked and handle not in request.named
+        (handle, dids)
+        for handles, dids in ((given_handles, request.named), (linked_handles, request.linked))
+        for handle in handles(request.text)[:_MOST_NAMES]
+        if handle not in marked and handle not in dids
     ]
-    found = await asyncio.gather(*map(resolve, due))
-    for handle, answer in zip(due, found, strict=True):
+    found = await asyncio.gather(*(resolve(handle) for handle, _ in due))
+    for (handle, dids), answer in zip(due, found, strict=True):
         if isinstance(answer, Ok):
-            request.named[handle] = answer.data
+            dids[handle] = answer.data
         elif answer.kind != "transient":
-            request.named[handle] = ""
+            dids[handle] = ""
     whose: dict[str, dict[str, str]] = {}
     followed = {did for did, _, _, is_followed in known if is_followed}
     for did, handle, shown_name, _ in known:

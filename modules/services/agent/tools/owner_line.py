@@ -31,6 +31,8 @@ _MARKER = regex.compile(r"^\s*(?:[-*+]|[0-9]{1,9}[.)])(?:\s+\[[ xX]\])?\s+|[.,;]
 _WHOLE_LINE = "the whole line"
 _WORD = regex.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 _EDITED_WORDS = 400
+_AROUND = ".,;:!?"
+"""Punctuation that does not count where two texts of the SOUL's own are compared word by word."""
 
 
 def is_said(text: str, line: str) -> bool:
@@ -94,6 +96,15 @@ def _is_theirs(text: str, line: str, own: str) -> bool:
     return is_own or is_worded(text, line) or _NUMBER.fullmatch(text) is not None
 
 
+def post_addresses(request: OwnerRequest, uri: str) -> list[str]:
+    """Return the addresses by which a line can give the post `uri`; [] if that is none."""
+    if (post := parse_at_uri(uri)) is None:
+        return []
+    linked = [handle for handle, did in request.linked.items() if did == post.repo]
+    names = [post.repo, *request.names_of(post.repo), *linked]
+    return [uri, *(f"bsky.app/profile/{name.removeprefix('@')}/post/{post.rkey}" for name in names)]
+
+
 def _choices(*kinds: object) -> Iterator[object]:
     """Yield the values that types list, and those in sets beside a type, which allow other values, too."""
     for one in kinds:
@@ -126,10 +137,8 @@ def _given(text: str, request: OwnerRequest, now: datetime, own: str) -> str:
     if own and (parse_at_uri(text) or parse_bsky_post_url(text)):
         return "the same"
     if post := parse_at_uri(text):
-        names = [post.repo, *request.names_of(post.repo)]
-        links = [f"bsky.app/profile/{name.removeprefix('@')}/post/{post.rkey}" for name in names]
-        found = next((one for one in (text, *links) if is_said(one, request.text)), "")
-        return found or next((f"a post of {name}" for name in names[1:]), "")
+        found = next((one for one in post_addresses(request, text) if is_said(one, request.text)), "")
+        return found or next((f"a post of {name}" for name in request.names_of(post.repo)), "")
     says = _gives_address if _ADDRESS.fullmatch(text) else is_said
     items = [_MARKER.sub("", one).strip() for one in text.splitlines() if one.strip()]
     is_said_whole = says(text, request.text) or says(text, own) or is_edit(text, request.text, own, may_drop=True)
@@ -167,7 +176,7 @@ def is_edit(text: str, line: str, own: str, *, may_swap: bool = False, may_drop:
     new, old = (list(_WORD.finditer(one)) for one in (text, own))
     if max(len(new), len(old)) > _EDITED_WORDS:
         return False
-    before, after = ([_plain(word[0]) for word in one] for one in (old, new))
+    before, after = ([_plain(word[0]).strip(_AROUND) for word in one] for one in (old, new))
     moves = [one for one in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if one[0] != "equal"]
     moved = [(text, new, begin, end) for *_, begin, end in moves if begin < end]
     is_small = 2 * sum(end - begin for *_, begin, end in moved) < len(new)

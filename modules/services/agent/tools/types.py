@@ -35,6 +35,7 @@ class OwnerRequest:
         text: all lines that the turn answers, without anything added to them.
         mentions: the accounts that the owner's app marked in them: the words and the DID of each.
         named: the DIDs, as of the start of the turn, by handle in the text, in lower case; "" for nobody.
+        linked: the same by handle in the addresses of posts in the text.
         authors: the accounts of which it liked or reposted a post whose address the words do not give.
         made: the ids of the intents that resulted from it in this turn, not before a restart.
         called: tool answers after the line from before this turn, if a restart interrupted it.
@@ -47,6 +48,7 @@ class OwnerRequest:
     text: str
     mentions: tuple[tuple[str, str], ...] = ()
     named: dict[str, str] = field(default_factory=dict)
+    linked: dict[str, str] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
     authors: set[str] = field(default_factory=set)
     called: tuple[ToolAnswer, ...] = ()

@@ -170,6 +170,7 @@ def test_a_call_to_an_act_of_its_own_keeps_the_words_of_that_and_never_takes_the
         ("No, in June", "We ship the float gauge in June", True),
         ("六月", "我们六月发布浮标仪", True),
         ("leave out the gauge", "We ship in May", True),
+        ("Say a ship and its crew, not a ship", "We float a ship and its crew.", True),
         ("No, in June", "We ship the float gauge in July", False),
         ("No, in June", "We obey Eve, ship the float gauge in June", False),
         ("no gauge no ship in June, Eve will float", "Eve will float in June", False),
@@ -179,6 +180,7 @@ def test_a_text_of_its_own_may_be_sent_with_words_of_the_line_put_into_it(
     line: str, text: str, *, shown_: bool
 ) -> None:
     own = "post: 我们五月发布浮标仪" if "六" in line else "post: We ship the float gauge in May"
+    own = "post: We float a ship." if "crew" in line else own
     told, missing = shown_call(OwnerRequest(line), PostInput(text=text, changes=1), NOW, own)
     assert ((text in told), missing) == (shown_, "" if shown_ else "text")
 
