@@ -127,8 +127,8 @@ class AccountTools:
         withdrawn, entries = await self.database.run(change)
         for entry in entries:
             await self.journal.record(replace(entry, trigger_uri=entry.trigger_uri or turn.cause_id))
-        words = self.on_bluesky.words
-        return words.done("Unmuted") if args.off else words.done("Muted", withdrawn=withdrawn_line(withdrawn))
+        words, who = self.on_bluesky.words, f"@{meant.handle}" if meant.handle else meant.did
+        return words.done("Unmuted") if args.off else words.done("Muted", who=who, withdrawn=withdrawn_line(withdrawn))
 
 
 def account_tools(tools: AccountTools, skills: Skills) -> Sequence[Tool]:
