@@ -201,9 +201,10 @@ class App:
 
     async def _settle(self) -> None:
         """Load our account, our peers and the moderation lists from the network, and read our own feed."""
-        await self.services.account.learn()
-        await self.services.moderation.refresh()
-        await self.lives.bluesky.warm_up()
+        with urgency(Urgency.AT_ONCE):  # whoever woke it waits for this
+            await self.services.account.learn()
+            await self.services.moderation.refresh()
+            await self.lives.bluesky.warm_up()
         rhythm = self.scheduler.describe_intervals({AWARENESS: "Bluesky", "github-awareness": "GitHub"})
         await self.services.journal.record(Entry("life", "start", "Awake", line="sys", reason=rhythm))
         self.stages.reach(Stage.SETTLED)
