@@ -143,6 +143,7 @@ class App:
             asyncio.create_task(lives.alarm_loop.keep_awake(scheduler), name="alarms-wake"),
             asyncio.create_task(self.services.integrations.room.run(), name="space-client"),
             asyncio.create_task(lives.space.loop.keep_awake(scheduler), name="space-news"),
+            asyncio.create_task(self._prepare_sleep(), name="prepare-sleep"),
         ]
         try:
             await asyncio.wait([stop, doomed, asleep, *tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -230,6 +231,12 @@ class App:
                 await warn_of_account(github, peers, self.services.journal)
             except (MachineTrouble, Transient):
                 await self.services.clock.sleep(_SETTLE_AGAIN_S)
+        await asyncio.Event().wait()
+
+    async def _prepare_sleep(self) -> None:
+        if self.sleep:
+            with suppress(MachineTrouble, Transient):  # its first run repeats and reports what fails here
+                await self.sleep.prepare()
         await asyncio.Event().wait()
 
     async def _drain_when_woken(self) -> None:

@@ -161,8 +161,8 @@ def _http_date(value: str) -> datetime | None:
 class Urgency(IntEnum):
     """The urgency of a request; the lowest value goes first.
 
-    AT_ONCE: the owner, an act on its way, or the start waits for it. AHEAD: a turn waits for it. BACKGROUND: nothing
-    waits for it.
+    AT_ONCE: the owner, an act on its way, the start or the end waits for it. AHEAD: a turn waits for it. BACKGROUND:
+    nothing waits for it.
     """
 
     AT_ONCE = 0

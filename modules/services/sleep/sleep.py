@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from adapters.watch.client import SPENT, SleepWatch, wake_token
+from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, iso
 from common.constants import MINUTE_MS, SECOND_MS
 from common.errors import Fatal
@@ -60,6 +61,7 @@ class SleepLoop(Loop):
     clock: Clock
     asleep: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _is_known_awake: bool = field(default=False, init=False)
+    _beginning: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _began: tuple[Mapping[str, Any], float] | None = field(default=None, init=False)
     """What the watcher watches since it stored the state, and from when it may take over, in monotonic seconds."""
 
@@ -71,10 +73,15 @@ class SleepLoop(Loop):
     def _minute_s(self) -> float:
         return self.clock.real(float(MINUTE_MS)) / SECOND_MS
 
+    async def prepare(self) -> None:
+        """Have the watcher store the state as the SOUL begins, so that the minute passes while it is busy."""
+        async with self._beginning:
+            await self._begin()
+
     async def run(self) -> Outcome:
-        if not self._is_known_awake:  # it is known to be awake once the watcher has released it
-            self._is_known_awake = not isinstance(await self.watch.release(), Err)
-        rest, begun = await self.rest(), await self._begin()
+        async with self._beginning:
+            begun = await self._begin()
+        rest = await self.rest()
         if rest.reasons:
             told = await self.watch.tell(asdict(await self.figures()))
             if isinstance(told, Err) and told.status == SPENT:
@@ -87,7 +94,8 @@ class SleepLoop(Loop):
         if (left_s := ready_s - self.clock.monotonic()) > 0:
             return Outcome(ran=False, reason="it falls asleep soon unless something comes", next_in_s=left_s)
         note.clear_request(self.memory)
-        looked = [(name, await self.runs().run_guarded(name)) for name in self.looks()]
+        with urgency(Urgency.AT_ONCE):
+            looked = [(name, await self.runs().run_guarded(name)) for name in self.looks()]
         unread = [f"{name}: {look.reason}" for name, look in looked if not look.ran]
         rest = await self.rest()
         if unread or rest.reasons:
@@ -112,12 +120,15 @@ class SleepLoop(Loop):
         if isinstance(held := await self.watch.hold(asdict(sleeps)), Err):
             note.woke(self.memory)
             await self._release()
-            return Outcome(ran=False, reason=held.error)
+            await self._begin()
+            return Outcome(ran=False, reason=held.error, next_in_s=self._minute_s)
         self.asleep.set()
         return Outcome(ran=True, reason=f"falls asleep until {sleeps.wake_at}")
 
     async def _begin(self) -> ApiResult[tuple[Mapping[str, Any], float]]:
         """Have the watcher store the state unless it has; return what it watches, and from when it may take over."""
+        if not self._is_known_awake:  # it is known to be awake once the watcher has released it
+            self._is_known_awake = not isinstance(await self.watch.release(), Err)
         awaited = self.awaited()
         if self._began is None or self._began[0] != awaited:
             self._began = None
