@@ -135,7 +135,8 @@ class SelfTools:
         moved = {one: lines[lines.index(one) - 1] if lines.index(one) else "" for one in added if one in removed}
         edits = [one for one in added if any(is_edit(one, request.text, own, may_swap=True) for own in removed)]
         gone = [one for one in removed if one not in moved]
-        told = self.words.answer("Own Lines", file=args.file, lines=gone, instead=edits, moved=moved.items())
+        moves = [self.words.answer("Line Moved", line=one, above=above) for one, above in moved.items()]
+        told = self.words.answer("Own Lines", file=args.file, lines=gone, instead=edits, moves=moves)
         given = "\n".join(one for one in added if one not in moved and one not in edits)
         return LinesAdded(reason=args.reason, file=args.file, **({"content": given} if given else {})), told
 

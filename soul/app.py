@@ -143,7 +143,6 @@ class App:
             asyncio.create_task(lives.alarm_loop.keep_awake(scheduler), name="alarms-wake"),
             asyncio.create_task(self.services.integrations.room.run(), name="space-client"),
             asyncio.create_task(lives.space.loop.keep_awake(scheduler), name="space-news"),
-            asyncio.create_task(self._prepare_sleep(), name="prepare-sleep"),
         ]
         try:
             await asyncio.wait([stop, doomed, asleep, *tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -209,8 +208,7 @@ class App:
         rhythm = self.scheduler.describe_intervals({AWARENESS: "Bluesky", "github-awareness": "GitHub"})
         await self.services.journal.record(Entry("life", "start", "Awake", line="sys", reason=rhythm))
         self.stages.reach(Stage.SETTLED)
-        due = self.lives.bluesky.expression.next_at
-        if due is not None and due <= self.services.clock.now():  # as where it woke for its thought
+        if (due := self.lives.bluesky.expression.next_at) and due <= self.services.clock.now():  # it woke for it
             self.scheduler.bring_forward(EXPRESSION_CHECK)
 
     async def _keep_time(self) -> None:
@@ -224,6 +222,8 @@ class App:
 
     async def _settle_if_needed(self) -> None:
         await self.stages.wait_for(Stage.CHECKED)
+        if self.sleep:
+            await self.sleep.prepare()
         while not self.stages.has_reached(Stage.SETTLED):
             try:
                 await self._settle()
@@ -231,12 +231,6 @@ class App:
                 await warn_of_account(github, peers, self.services.journal)
             except (MachineTrouble, Transient):
                 await self.services.clock.sleep(_SETTLE_AGAIN_S)
-        await asyncio.Event().wait()
-
-    async def _prepare_sleep(self) -> None:
-        if self.sleep:
-            with suppress(MachineTrouble, Transient):  # its first run repeats and reports what fails here
-                await self.sleep.prepare()
         await asyncio.Event().wait()
 
     async def _drain_when_woken(self) -> None:

@@ -200,7 +200,10 @@ async def test_a_title_that_names_the_file_and_lines_that_only_move_need_no_word
     await rig.use("self_update", OWN, **made, content="# Heartbeat\n- Tide.\n- Kiln.\n")
     moved = tool.input_model.model_validate({**made, "content": "# Heartbeat\n- Kiln.\n- Tide.\n"})
     lines, told = await tool.as_edit(moved, request)
-    assert (lines, "below “- Kiln.”: “- Tide.”" in told or "below “# Heartbeat”: “- Kiln.”" in told) == (
+    assert (
+        lines,
+        "moves “- Tide.” to below “- Kiln.”" in told or "moves “- Kiln.” to below “# Heartbeat”" in told,
+    ) == (
         LinesAdded(**made),
         True,
     ), "a judge is shown what moves, and to where"
