@@ -131,14 +131,20 @@ class SelfTools:
         removed, added = ([one[1:].strip() for one in found if one[0] == sign] for sign in "-+")
         if not found or sum(map(len, removed)) > _JUDGED_CHARS:
             return args, ""
-        lines = [one.strip() for one in new.splitlines() if one.strip()]
-        moved = {one: lines[lines.index(one) - 1] if lines.index(one) else "" for one in added if one in removed}
+        moved = [one for one in added if one in removed]
         edits = [one for one in added if any(is_edit(one, request.text, own, may_swap=True) for own in removed)]
         gone = [one for one in removed if one not in moved]
-        moves = [self.words.answer("Line Moved", line=one, above=above) for one, above in moved.items()]
+        moves = [self._moved(one, [line.strip() for line in new.splitlines() if line.strip()]) for one in moved]
         told = self.words.answer("Own Lines", file=args.file, lines=gone, instead=edits, moves=moves)
         given = "\n".join(one for one in added if one not in moved and one not in edits)
         return LinesAdded(reason=args.reason, file=args.file, **({"content": given} if given else {})), told
+
+    def _moved(self, line: str, lines: Sequence[str]) -> str:
+        """Return where one of `lines` stands now."""
+        place = lines.index(line)
+        above, below = lines[place - 1] if place else "", "".join(lines[place + 1 : place + 2])
+        is_end = place + 2 == len(lines)
+        return self.words.answer("Line Moved", line=line, above=above, below=below, is_end=is_end)
 
 
 def told_change(words: ToolWords, document: str, change: SelfEdit) -> ToolResult:

@@ -21,7 +21,7 @@ from common.errors import ConfigError, PortTaken
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.types import ASGIApp, Scope
+    from starlette.types import ASGIApp, Receive, Scope, Send
     from uvicorn._types import ASGIApplication
 
 LOOPBACK = "127.0.0.1"
@@ -76,8 +76,16 @@ async def serve(
 
     """
     listener = listener or listen_at(host, port)
+
+    async def until_left(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except asyncio.CancelledError:  # uvicorn would report it as a failure
+            if not server.should_exit:
+                raise
+
     config = uvicorn.Config(
-        cast("ASGIApplication", app),
+        cast("ASGIApplication", until_left),
         http=_limited(limits) if limits else _Protocol,
         ws="none",
         # NOTE(self): asyncio accepts this many in one step of its loop, before it can close any of them.

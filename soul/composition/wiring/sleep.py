@@ -142,7 +142,8 @@ class _Parts:
 
     def awaited(self) -> dict[str, Any]:
         """Return where besides Bluesky the watcher must look."""
-        return {"github": self.addresses(), "room": self._services.settings.space_discovery}
+        settings = self._services.settings
+        return {"github": self.addresses(), "room": settings.space_discovery and not settings.space_url}
 
     def addresses(self) -> tuple[str, ...]:
         """Return the GitHub API paths to watch: the notifications, and the issues of its workspaces."""
