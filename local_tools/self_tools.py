@@ -132,11 +132,12 @@ class SelfTools:
         if not found or sum(map(len, removed)) > _JUDGED_CHARS:
             return args, ""
         moved = [one for one in added if one in removed]
-        edits = [one for one in added if any(is_edit(one, request.text, own, may_swap=True) for own in removed)]
+        others = [one for one in added if one not in removed]
+        edits = [one for one in others if any(is_edit(one, request.text, own, may_swap=True) for own in removed)]
         gone = [one for one in removed if one not in moved]
         moves = [self._moved(one, [line.strip() for line in new.splitlines() if line.strip()]) for one in moved]
         told = self.words.answer("Own Lines", file=args.file, lines=gone, instead=edits, moves=moves)
-        given = "\n".join(one for one in added if one not in moved and one not in edits)
+        given = "\n".join(one for one in others if one not in edits)
         return LinesAdded(reason=args.reason, file=args.file, **({"content": given} if given else {})), told
 
     def _moved(self, line: str, lines: Sequence[str]) -> str:

@@ -222,11 +222,10 @@ class App:
 
     async def _settle_if_needed(self) -> None:
         await self.stages.wait_for(Stage.CHECKED)
-        if self.sleep:
-            await self.sleep.prepare()
+        preparing = [self.sleep.prepare] if self.sleep else []
         while not self.stages.has_reached(Stage.SETTLED):
             try:
-                await self._settle()
+                await asyncio.gather(self._settle(), *(prepare() for prepare in preparing))
                 github, peers = self.services.integrations.github, self.services.peer_registry.all_peers()
                 await warn_of_account(github, peers, self.services.journal)
             except (MachineTrouble, Transient):
