@@ -31,7 +31,7 @@ from common.result import ApiResult, Err, Ok, answering
 _NOTIFICATIONS, _LOG = "app.bsky.notification.listNotifications", "chat.bsky.convo.getLog"
 _WORDS = ["mention", "reply", "quote"]
 """The kinds of notifications that may ask for an answer; a like wakes nobody."""
-_LOOKED_AT = 25
+_LOOKED_AT = 100
 """A notification is sorted by the time of its post, so a new one need not be the first."""
 _MARGIN_S = 60.0
 _TIMEOUT_S = 15.0
@@ -93,8 +93,8 @@ class AccountNewest:
         if self.did and self._keeper.session and self._keeper.session.did != self.did:
             return Err("the account that answers is another one", "fatal")
         found = {"notifications": _mark((await self._ask(_NOTIFICATIONS, limit=_LOOKED_AT, reasons=_WORDS)).or_raise())}
-        if self._messages:
-            found["log"] = await self._read_log(self.seen.get("log", ""))
+        log = self.seen.get("log", "")
+        found["log"] = await self._read_log(log) if self._messages else log
         if not self.seen:
             self.seen = found
         return Ok(found != self.seen)

@@ -382,6 +382,7 @@ class Watcher:
         except SoulError as error:
             return PlainTextResponse(str(error), 503)
         if self.sleepers.get(name) is not one:
+            woke(home.memory)  # else a watcher that starts would take the SOUL for asleep
             return PlainTextResponse("It took that back meanwhile", 400)
         self._take(one, note)
         return Response(status_code=204, background=self.held and BackgroundTask(self._tell_held, one, self.held))

@@ -45,6 +45,10 @@ async def test_the_file_is_a_turn_every_six_waking_hours_and_silence_costs_one_c
         assert (await looks(soul))[-1] == ("done", "My profile is fine.")
         soul.passes(7 * HOUR_S)  # one in the morning
         assert len(await looks(soul)) == 2
+        soul.passes(24 * HOUR_S)
+        due = await soul.app.lives.own_times.heartbeat.due()
+        assert due is not None
+        assert due > clock.now(), "a turn that was missed by day waits until the morning, asleep"
     first = turns(town)[0]
     assert len(turns(town)) == 2
     assert "Is my profile as I like it?" in prompt_of(first)

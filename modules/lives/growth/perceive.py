@@ -64,8 +64,8 @@ class ReflectionPerceiver:
         begin = parse_iso(last.created_at) if last else await self.began()
         if begin is None:
             return None
-        keeps_hours = self.clock.keeps_hours
-        return not_at_night(begin + self.clock.real(INTERVAL), self.timezone, keeps_hours=keeps_hours)
+        moment = max(begin + self.clock.real(INTERVAL), self.clock.now())
+        return not_at_night(moment, self.timezone, keeps_hours=self.clock.keeps_hours)
 
 
 async def add_reflection(

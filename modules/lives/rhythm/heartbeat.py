@@ -52,7 +52,7 @@ class HeartbeatHandler(Handler, Perceiver):
             if last.state == "pending":
                 return None
             moment = parse_iso(last.created_at) + self.clock.real(self.every)
-        return not_at_night(moment, self.timezone, keeps_hours=self.clock.keeps_hours)
+        return not_at_night(max(moment, self.clock.now()), self.timezone, keeps_hours=self.clock.keeps_hours)
 
     async def handle(self, item: WorkItem) -> Disposition:
         text = await self._text()

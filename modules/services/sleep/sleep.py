@@ -97,6 +97,7 @@ class SleepLoop(Loop):
         with urgency(Urgency.AT_ONCE):
             looked = [(name, await self.runs().run_guarded(name)) for name in self.looks()]
         unread = [f"{name}: {look.reason}" for name, look in looked if not look.ran]
+        unread += ["there is more to watch than before"] if self.awaited() != awaited else []
         rest = await self.rest()
         if unread or rest.reasons:
             busy = [look.next_in_s for _, look in looked if not look.ran and look.next_in_s]

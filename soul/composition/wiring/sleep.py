@@ -79,19 +79,19 @@ class _Parts:
     """Says what each part waits for."""
 
     def __init__(self, services: Services, own_times: OwnTimes, work: Sequence[WorkLoop]) -> None:
-        self._services, self._own_times, self._work = services, own_times, work
+        self._services, self._own_times = services, own_times
+        self._work = work = [one for one in work if one.social_only or not services.social_only]
         self._kinds = {handler.kind for loop in work for handler in loop.handlers} - {HELD_REPLY, DRAFT_EXPERIENCE}
         self._friction = FrictionRecord(services.database, services.clock, services.home.memory)
 
     def looks(self) -> tuple[str, ...]:
         """Return the names of the loops that read the network, and make each look again at its next run."""
         services = self._services
-        read = [one for one in self._work if one.social_only or not services.social_only]
-        for perceiver in (perceiver for loop in read for perceiver in loop.perceivers):
+        for perceiver in (perceiver for loop in self._work for perceiver in loop.perceivers):
             if isinstance(perceiver, PausingPerceiver):
                 perceiver.look_anew()
         plans = (PLAN_AWARENESS,) if self.addresses() and services.workspaces.all() else ()
-        return (*(one.name for one in read), *plans)
+        return (*(one.name for one in self._work), *plans)
 
     async def figures(self) -> Figures:
         report, now = await self._services.budget.report(), self._services.clock.now()
@@ -142,8 +142,9 @@ class _Parts:
 
     def awaited(self) -> dict[str, Any]:
         """Return where besides Bluesky the watcher must look."""
-        settings = self._services.settings
-        return {"github": self.addresses(), "room": settings.space_discovery and not settings.space_url}
+        settings, is_in_room = self._services.settings, self._services.integrations.room.is_active
+        looks_for_rooms = settings.space_discovery and not settings.space_url
+        return {"github": self.addresses(), "room": looks_for_rooms and not is_in_room}
 
     def addresses(self) -> tuple[str, ...]:
         """Return the GitHub API paths to watch: the notifications, and the issues of its workspaces."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 
 from adapters.atproto.newest import AccountNewest, SharedRequests, shared_requests
+from adapters.atproto.records import POST
 from common.clock import SystemClock
 from common.result import Err, Ok
 from tests.running_town import PASSWORD, RunningTown
@@ -27,13 +28,16 @@ async def shared() -> AsyncIterator[SharedRequests]:
         await requests.request.close()
 
 
-def newest(town: RunningTown, requests: SharedRequests, folder: Path) -> AccountNewest:
+FACET = "app.bsky.richtext.facet"
+
+
+def newest(town: RunningTown, requests: SharedRequests, folder: Path, password: str = PASSWORD) -> AccountNewest:
     town.account("rowan")
     return AccountNewest(
         requests,
         service_url=town.atproto_url,
         identifier="rowan.test",
-        password=PASSWORD,
+        password=password,
         session_path=folder / "watch_session.json",
         clock=SystemClock(),
         messages=True,
@@ -47,6 +51,29 @@ async def test_a_log_of_messages_that_cannot_be_read_is_no_empty_one(running_tow
         assert isinstance(await reader.came(), Err)
         assert await reader.came() == Ok(data=False)
         assert reader.seen["log"]
+
+
+async def test_a_password_without_access_to_direct_messages_is_no_news(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
+    rowan = running_town.account("rowan")
+    password = running_town.network.sessions.create_app_password(rowan, "for posts alone")["password"]
+    async with shared() as requests:
+        reader = newest(running_town, requests, tmp_path, password)
+        assert [await reader.came(), await reader.came()] == [Ok(data=False)] * 2
+
+
+async def test_a_late_mention_behind_many_newer_ones_is_news(running_town: RunningTown, tmp_path: Path) -> None:
+    rowan, kit = running_town.account("rowan"), running_town.account("kit")
+    for number in range(30):
+        running_town.network.post_as(kit, f"Morning @rowan.test, tin or slate {number}?")
+    mark = {"index": {"byteStart": 0, "byteEnd": 11}, "features": [{"$type": f"{FACET}#mention", "did": rowan}]}
+    late = {"$type": POST, "text": "@rowan.test?", "createdAt": "2026-01-05T08:00:00Z", "facets": [mark]}
+    async with shared() as requests:
+        reader = newest(running_town, requests, tmp_path)
+        assert await reader.came() == Ok(data=False)
+        running_town.network.put(kit, POST, "3lbw2sgq2ks2v", late)
+        assert await reader.came() == Ok(data=True)
 
 
 async def test_a_mention_is_news_and_a_like_is_none(running_town: RunningTown, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from common.errors import ConfigError
 from common.result import ApiResult, Err, Ok
 from common.settings import Settings, settings_of
 from modules.runtime.home import Home
-from modules.runtime.sleep_note import Figures, SleepNote, woke, write_note
+from modules.runtime.sleep_note import Figures, SleepNote, is_noted, woke, write_note
 from soul.watch.policy import BLIND_S, LOOKS_PER_S, OWN_TIMES_S, is_blind, is_over
 from soul.watch.watcher import Sleeper, Source, Watcher
 from tests.patience import until
@@ -27,18 +27,19 @@ from town.serving import serve
 
 @dataclass
 class Looked:
-    """A source that answers `found`, or never if that is None; `looks` counts the looks."""
+    """A source that answers `found`, if that is None not before `answers` is set; `looks` counts the looks."""
 
     found: ApiResult[bool] | None
     service: str = "https://example.test"
     seen: dict[str, str] = field(default_factory=dict)
     slower: float = 1.0
     looks: int = 0
+    answers: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def came(self) -> ApiResult[bool]:
         self.looks += 1
         if self.found is None:
-            await asyncio.Event().wait()
+            await self.answers.wait()
         assert self.found
         return self.found
 
@@ -261,6 +262,28 @@ async def test_who_takes_back_that_it_sleeps_while_the_cluster_suspends_it_runs_
         await until(lambda: engine.told == ["sleep asked", "Suspended", "wake asked"], what="a wake after it")
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
+    await watcher.aclose()
+
+
+async def test_who_took_back_that_it_sleeps_during_a_slow_look_has_no_note(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
+    clock = SystemClock()
+    watcher, wake_at = await handing_over(running_town, tmp_path, Engine(), clock)
+    async with serve(watcher.app()) as url:
+        asleep = SleepWatch(url, "rowan", watch_token(PASSWORD))
+        await asleep.begin({"github": []})
+        slow = Looked(None)
+        watcher.sleepers["rowan"].sources["bluesky"].newest = slow
+        note = SleepNote("rowan", running_town.account("rowan"), iso(clock.now()), wake_at, {"bluesky": 45.0})
+        holding = asyncio.create_task(asleep.hold(asdict(note)))
+        await until(lambda: slow.looks == 1, what="the look")
+        await asleep.release()
+        await asleep.begin({"github": []})
+        slow.found = NOTHING
+        slow.answers.set()
+        assert isinstance(await holding, Err)
+        assert not is_noted(Home(tmp_path, tmp_path / "rowan").memory)
     await watcher.aclose()
 
 

@@ -133,6 +133,26 @@ async def test_a_look_that_is_under_way_is_waited_for(tmp_path: Path) -> None:
     assert watch.asked == ["DELETE", "POST", "PUT"]
 
 
+async def test_where_what_it_awaits_changes_the_watcher_looks_anew_before_it_sleeps(tmp_path: Path) -> None:
+    watch, places = Watched("http://127.0.0.1:1", "rowan", "its token"), ["/notifications"]
+    loop = loop_of(tmp_path, watch, nothing, [], is_read=True)
+    loop.awaited = lambda: {"github": tuple(places)}
+    await loop.run()
+    await passes(loop, 60)
+
+    def noting() -> list[str]:
+        places.append("/repos/acme/moss/issues")  # a workspace is noted in the last look
+        return ["awareness"]
+
+    loop.looks = noting
+    await loop.run()
+    loop.looks = lambda: ["awareness"]
+    assert (await loop.run()).reason.startswith("it falls asleep soon")
+    await passes(loop, 60)
+    await loop.run()
+    assert (loop.asleep.is_set(), watch.asked) == (True, ["DELETE", "POST", "DELETE", "POST", "PUT"])
+
+
 async def test_the_minute_passes_while_it_is_still_busy(tmp_path: Path) -> None:
     watch, waiting = Watched("http://127.0.0.1:1", "rowan", "its token"), ["a post waits"]
 
