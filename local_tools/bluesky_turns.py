@@ -42,8 +42,8 @@ from modules.lives.bluesky.types import ActTerms, ExpressionTurn, ThreadTurn
 from modules.lives.messages.types import MessageTurn
 from modules.lives.rhythm.types import OwnTimeTurn
 from modules.services.agent.judges import YesNoJudge
-from modules.services.agent.tools.owner_line import is_edit, is_said, post_addresses
-from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.agent.tools.owner_line import edited, is_post_given, is_said, is_worded, post_addresses
+from modules.services.agent.tools.types import OwnAct, Tool, ToolResult, Turn
 from modules.services.moderation.moderation import Moderation
 from modules.services.outbox.types import Intent
 from modules.services.peers.registry import tells_username
@@ -226,8 +226,8 @@ def gives(text: str, turn: Turn) -> bool:
         return False
     line = turn.request.text
     is_begun = f": {' '.join(text.split())}" in " ".join(line.split())
-    is_known = turn.is_ordered and is_begun and is_said(text, line)
-    return is_given_in(text, line) or is_known or is_said(text, turn.request.question)
+    is_known = turn.is_ordered and is_begun and is_worded(text, line)
+    return is_given_in(text, line) or is_known or is_worded(text, turn.request.question)
 
 
 def names(turn: Turn, *labels: str) -> bool:
@@ -246,10 +246,13 @@ def names_post(turn: Turn, uri: str, *labels: str) -> bool:
 def names_author(turn: Turn, uri: str) -> bool:
     """Return whether the owner's line names the author of the post `uri`, and a judge found that it asks for the act.
 
-    Others' words may have selected the post, so this holds for one post of an account.
+    Others' words may have selected the post, so this holds for one post of an account, and for none of which the line
+    gives the address of a post.
     """
     post, request = parse_at_uri(uri), turn.request
-    if not (turn.is_ordered and request and post and request.names(post.repo)) or post.repo in request.authors:
+    if not (turn.is_ordered and request and post and request.names(post.repo)):
+        return False
+    if post.repo in request.authors or is_post_given(request, post.repo):
         return False
     request.authors.add(post.repo)
     return True
@@ -283,7 +286,7 @@ def post_terms(text: str, turn: Turn, *, hold: str = "", is_all: bool = True, ol
     is_given = is_seen = gives(text, turn)
     if older and older.state != "held":
         before, line = older.body.public_text, turn.request.text if turn.request else ""
-        is_kept = text == before or (turn.is_ordered and is_edit(text, line, before))
+        is_kept = text == before or (turn.is_ordered and bool(edited(text, line, before)))
         is_given, is_seen = is_given or is_kept, is_given or (is_kept and not older.own_words)
     terms = act_terms(turn, is_seen=is_seen, is_order=is_given and is_all)
     return replace(
@@ -345,7 +348,7 @@ def request_tool(
     *,
     holdable: bool = True,
     named_only: bool = False,
-    own_act: Callable[[Any, Turn], Awaitable[str]] | None = None,
+    own_act: Callable[[Any, Turn], Awaitable[OwnAct | None]] | None = None,
 ) -> Tool:
     """Return a tool for the owner only, in private and by a public post."""
     served, owner = telling_of(name, handler, words), Provenance.OWNER

@@ -30,7 +30,7 @@ from modules.lives.bluesky.expression_policy import add_invitation, lacks_invita
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import gives_back, is_verbatim, said_before
 from modules.lives.bluesky.types import POST_FOUND, ExpressionTurn, ThreadTurn
-from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.agent.tools.types import OwnAct, Tool, ToolResult, Turn
 from modules.services.outbox.bodies import AllowedReplies, DeleteBody, PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
@@ -126,14 +126,14 @@ class OwnPostTools:
         said = (one for one in await self.outbox.scheduled() if one.body.public_text == args.text.strip())
         return next(said, None) if args.at.strip() else None
 
-    async def replaced_post(self, args: PostInput, _: Turn) -> str:
-        """Return the waiting post that a post replaces, in words for a judge; "" if there is none."""
+    async def replaced_post(self, args: PostInput, _: Turn) -> OwnAct | None:
+        """Return the waiting post that a post replaces; None if there is none."""
         try:
             older = await self._changed(args)
         except (NotWaiting, ToolStopped):
-            return ""
+            return None
         act = await self._told_waiting(older)
-        return await self._own_act(act, older, is_replaced=True) if act and older else ""
+        return await self._own_act(act, older, is_replaced=True) if act and older else None
 
     async def _told_waiting(self, intent: Intent | None) -> str:
         """Return the number and the text of an act that still waits; "" for any other."""
@@ -142,13 +142,14 @@ class OwnPostTools:
         except NotWaiting:
             return ""
 
-    async def _own_act(self, act: str, one: Intent, *, newest: bool = False, is_replaced: bool = False) -> str:
-        """Return an act of our own in words for a judge, with the time at which it is sent if it waits."""
+    async def _own_act(self, act: str, one: Intent, *, newest: bool = False, is_replaced: bool = False) -> OwnAct:
+        """Return an act of our own, with the time at which it is sent if it waits."""
         expected = (await self.outbox.departures([one])).get(one.id)
         at, zone = one.scheduled_for or (expected.at if expected else ""), self.timezone
         when = spoken_ahead(local(parse_iso(at), zone), local(self.clock.now(), zone)) if at else ""
         state = "gone" if not one.is_unsent else "held" if one.state == "held" else "stuck" if expected else "waits"
-        return self.words.answer("Own Act", act=act, state=state, when=when, newest=newest, is_replaced=is_replaced)
+        told = {"act": act, "state": state, "when": when, "newest": newest, "is_replaced": is_replaced}
+        return OwnAct(self.words.answer("Own Act", **told), one.body.public_text)
 
     async def post_found(self, args: PictureInput, turn: Turn) -> ToolResult:
         """Publish a thought about what the turn shows: a picture, which is attached, or what was read."""
@@ -194,7 +195,7 @@ class OwnPostTools:
             pictures=(shown.described(alt_text),) if shown else (),
             replies=replies,
             scheduled_for=moment,
-            replaces=older.id if older else "",
+            replaces=older,
         )
         return self.on_bluesky.answered(published, "posted", ends=isinstance(subject, ExpressionTurn))
 
@@ -227,13 +228,13 @@ class OwnPostTools:
         """Withdraw the act with that number or time; else tell the times of the scheduled posts."""
         return await self._withdrawn(*await self._waiting(args))
 
-    async def waiting_act_meant(self, args: WaitingActInput, _: Turn) -> str:
-        """Return the waiting act with that number or time, in words for a judge; "" if there is none."""
+    async def waiting_act_meant(self, args: WaitingActInput, _: Turn) -> OwnAct | None:
+        """Return the waiting act with that number or time; None if there is none."""
         try:
             one, act = await self._waiting(args)
             return await self._own_act(act, one)
         except (NotWaiting, ToolStopped):
-            return ""
+            return None
 
     async def _waiting(self, args: WaitingActInput) -> tuple[Intent, str]:
         """Return the act that is meant, and what it is, in our own words. Raises `NotWaiting`, `ToolStopped`."""
@@ -284,8 +285,8 @@ class OwnPostTools:
         content = f"{answered.content}\n{self.words.answer('Deletes', act=act or uri)}"
         return replace(answered, content=content, told={**answered.told, "withdrawn": "", "act": act or uri})
 
-    async def own_post_meant(self, args: OwnPostInput, _: Turn) -> str:
-        """Return the post or reply that is meant, in words for a judge; "" for one that is not from the outbox.
+    async def own_post_meant(self, args: OwnPostInput, _: Turn) -> OwnAct | None:
+        """Return the post or reply that is meant; None for one that is not from the outbox.
 
         The call then names it by its address: another may be the newest once the judge has answered.
         """
@@ -293,7 +294,7 @@ class OwnPostTools:
         uri = newest if args.post_uri == NEWEST else await self.limits.own_post(args.post_uri)
         args.post_uri = uri or args.post_uri
         intent, act = await self.outbox.own_record(uri)
-        return await self._own_act(act, intent, newest=uri == newest) if intent else ""
+        return await self._own_act(act, intent, newest=uri == newest) if intent else None
 
     def _moment(self, at: str) -> datetime | None:
         """Return the moment that the model gave as a local date and time; None if it is not valid."""

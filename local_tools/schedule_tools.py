@@ -15,9 +15,9 @@ from pydantic import BaseModel, BeforeValidator
 from common.clock import local, spoken
 from common.provenance import Provenance
 from local_tools.words import OWN_TOOLS, NoInput, ToolWords
-from modules.services.agent.tools.owner_line import is_edit, is_worded
-from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.schedules.policy import MOST, WHAT_CHARS, Repeat, Schedule, schedule_number
+from modules.services.agent.tools.owner_line import edited, is_worded
+from modules.services.agent.tools.types import OwnAct, Tool, ToolResult, Turn
+from modules.services.schedules.policy import MOST, WHAT_CHARS, By, Repeat, Schedule, schedule_number
 from modules.services.schedules.schedules import Schedules
 from modules.services.skills.skills import Skills
 
@@ -68,9 +68,9 @@ class ScheduleTools:
                 update={name: stands[name] for name in stands.keys() - args.model_fields_set | blank}
             )
         zone, what = self.schedules.timezone, args.what.strip()
-        if older and turn.is_ordered and turn.request:
-            line = turn.request.text
-            what = what if is_worded(what, line) or is_edit(what, line, older.what) else older.what
+        by: By = "owner" if turn.request and turn.is_at_owner_word else "soul"
+        if older and turn.is_ordered and turn.request and not is_worded(what, turn.request.text):
+            what, by = what if edited(what, turn.request.text, older.what) else older.what, older.by
         if not what or len(what) > WHAT_CHARS:
             return self.words.error("Schedule Form", most=WHAT_CHARS)
         same = older if older and older.what == what else None
@@ -85,7 +85,7 @@ class ScheduleTools:
                 local(moment, zone).replace(tzinfo=None) if moment.tzinfo else moment,
                 repeat=args.repeat,
                 is_reminder=args.remind,
-                by=same.by if same else "owner" if turn.request and turn.is_at_owner_word else "soul",
+                by=same.by if same else by,
                 note=same.note if same else written.what if written and args.remind else "",
                 changes=schedule_number(args.changes),
             )
@@ -107,10 +107,12 @@ class ScheduleTools:
         await self.schedules.remove(schedule_number(args.number))
         return self.words.done("Schedule Removed", number=args.number)
 
-    async def told(self, args: ScheduleAddInput | ScheduleRemoveInput, _: Turn) -> str:
-        """Return the schedule that is meant, in words for a judge; "" if there is none."""
+    async def meant(self, args: ScheduleAddInput | ScheduleRemoveInput, _: Turn) -> OwnAct | None:
+        """Return the schedule that is meant; None if there is none."""
         meant = await self._at(args.number if isinstance(args, ScheduleRemoveInput) else args.changes)
-        return self.words.answer("Schedule Meant", told=meant.told(self.schedules.timezone)) if meant else ""
+        if meant is None:
+            return None
+        return OwnAct(self.words.answer("Schedule Meant", told=meant.told(self.schedules.timezone)), meant.what)
 
     def _refused(self, meant: Schedule | None, number: str, turn: Turn) -> ToolResult | None:
         """Return the answer if the schedule does not exist, or only the owner may change or remove it."""
@@ -126,9 +128,9 @@ class ScheduleTools:
 def schedule_tools(tools: ScheduleTools) -> Sequence[Tool]:
     """Return the tools of the family."""
     own, tool = Provenance.SELF, tools.words.tool
-    add = tool("schedule_add", ScheduleAddInput, "self", own, tools.add, named_only=True, own_act=tools.told)
+    add = tool("schedule_add", ScheduleAddInput, "self", own, tools.add, named_only=True, own_act=tools.meant)
     remove = tool(
-        "schedule_remove", ScheduleRemoveInput, "self", own, tools.remove, named_only=True, own_act=tools.told
+        "schedule_remove", ScheduleRemoveInput, "self", own, tools.remove, named_only=True, own_act=tools.meant
     )
     return (
         replace(add, from_line=frozenset({"what"})),

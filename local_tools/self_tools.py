@@ -23,19 +23,19 @@ from modules.lives.growth.policy import OF_APPROVAL, OF_WISH, adds_wish, objecti
 from modules.lives.growth.types import ReflectionTurn
 from modules.lives.rhythm.types import OwnTimeTurn
 from modules.runtime.home import Home, read_self
-from modules.services.agent.tools.owner_line import is_edit
+from modules.services.agent.tools.owner_line import edited
 from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import told_text
 from modules.services.identity.entries import what_moved
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.identity.policy import whole_diff
+from modules.services.identity.policy import AddedLine, line_changes
 from modules.services.identity.types import SELF, SelfEdit
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition
 
 _REASON_CHARS = 200
-_JUDGED_CHARS = 2000
+_JUDGED_CHARS = 1000
 
 
 _File: TypeAlias = Literal["SELF.md", "GOALS.md", "HEARTBEAT.md"]
@@ -125,27 +125,38 @@ class SelfTools:
         """Return the lines that are not the SOUL's own before the change, and what changes in those that are."""
         if (keeper := self.keepers.get(args.file)) is None:
             return args, ""
-        old, new = await keeper.compared(args.content, args.section)
+        removed, added = line_changes(*await keeper.compared(args.content, args.section))
         title = args.file.removesuffix(".md").casefold()
-        found = [one for one in whole_diff(old, new) if one[1:].strip("# ").casefold() != title]
-        removed, added = ([one[1:].strip() for one in found if one[0] == sign] for sign in "-+")
-        if not found or sum(map(len, removed)) > _JUDGED_CHARS:
+        gone = [one for one in removed if one.strip("# ").casefold() != title]
+        added = [one for one in added if one.text.strip("# ").casefold() != title]
+        if not (gone or added):
             return args, ""
-        moved = [one for one in added if one in removed]
-        others = [one for one in added if one not in removed]
-        edits = [one for one in others if any(is_edit(one, request.text, own, may_swap=True) for own in removed)]
-        gone = [one for one in removed if one not in moved]
-        moves = [self._moved(one, [line.strip() for line in new.splitlines() if line.strip()]) for one in moved]
-        told = self.words.answer("Own Lines", file=args.file, lines=gone, instead=edits, moves=moves)
-        given = "\n".join(one for one in others if one not in edits)
-        return LinesAdded(reason=args.reason, file=args.file, **({"content": given} if given else {})), told
+        placed, new, given = list[str](), list[AddedLine](), list[str]()
+        for one in added:
+            if one.text in gone:
+                gone.remove(one.text)
+                placed.append(self._placed("move", one.text, one))
+            else:
+                new.append(one)
+        edits = [*gone]
+        for one in new:
+            own, text = next(
+                ((own, it) for own in edits if (it := edited(one.text, request.text, own, may_swap=True))), ("", "")
+            )
+            if own:
+                edits.remove(own)
+            else:
+                given.append(one.text)
+            placed.append(self._placed("edit" if own else "new", text or one.text, one))
+        shown = [one for place, one in enumerate(gone) if sum(map(len, gone[:place])) < _JUDGED_CHARS]
+        told = self.words.answer("Own Lines", file=args.file, lines=shown, more=len(gone) - len(shown), placed=placed)
+        content = {"content": "\n".join(given)} if given else {}
+        return LinesAdded(reason=args.reason, file=args.file, **content), told
 
-    def _moved(self, line: str, lines: Sequence[str]) -> str:
-        """Return where one of `lines` stands now."""
-        place = lines.index(line)
-        above, below = lines[place - 1] if place else "", "".join(lines[place + 1 : place + 2])
-        is_end = place + 2 == len(lines)
-        return self.words.answer("Line Moved", line=line, above=above, below=below, is_end=is_end)
+    def _placed(self, kind: str, text: str, line: AddedLine) -> str:
+        """Return where a line that was moved, edited or is new stands now."""
+        place = {"heading": line.heading, "above": line.above, "below": line.below, "is_end": line.is_last_but_one}
+        return self.words.answer("Line Placed", kind=kind, line=text, **place)
 
 
 def told_change(words: ToolWords, document: str, change: SelfEdit) -> ToolResult:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from common.provenance import Provenance
 from common.result import Err, Unable, Undone
 from common.text.untrusted import one_line
-from modules.services.agent.tools.types import TIME_LIMIT_S, Capability, Effect, Tool, ToolResult, Turn
+from modules.services.agent.tools.types import TIME_LIMIT_S, Capability, Effect, OwnAct, Tool, ToolResult, Turn
 from modules.services.outbox.types import Submitted
 from modules.services.skills.skills import Skills
 from modules.services.skills.tool_schema import read_description
@@ -67,7 +67,7 @@ class ToolWords:
         owner_fields: frozenset[str] = frozenset(),
         named_fields: frozenset[str] = frozenset(),
         named_only: bool = False,
-        own_act: Callable[[Any, Turn], Awaitable[str]] | None = None,
+        own_act: Callable[[Any, Turn], Awaitable[OwnAct | None]] | None = None,
     ) -> Tool:
         """Return a tool with its descriptions from the subsection `page` (by default its name).
 

@@ -57,7 +57,8 @@ def is_given_in(text: str, said: str) -> bool:
             return True
         # NOTE(self): an apostrophe inside a word is not a quotation mark.
         is_inside = before.endswith("'") and (before[-2:-1].isalnum() or after[1:2].isalnum())
-        if before and after and (before[-1], after[0]) in _QUOTED and not is_inside:
+        is_open = before[-1:] != '"' or before.count('"') % 2 == 1  # between two quotations nothing is quoted
+        if before and after and (before[-1], after[0]) in _QUOTED and is_open and not is_inside:
             return True
         start = whole.find(words, start + 1)
     return False

@@ -85,8 +85,10 @@ async def test_a_judge_is_told_what_stands_under_a_number(rig: Rig) -> None:
     tool = rig.executor.registry.get("schedule_remove")
     assert tool is not None
     assert tool.own_act is not None
-    assert "water the plants" in await tool.own_act(ScheduleRemoveInput(number="S1"), OWNERS)
-    assert await tool.own_act(ScheduleRemoveInput(number="S9"), OWNERS) == ""
+    meant = await tool.own_act(ScheduleRemoveInput(number="S1"), OWNERS)
+    assert meant is not None
+    assert "water the plants" in meant.told
+    assert await tool.own_act(ScheduleRemoveInput(number="S9"), OWNERS) is None
 
 
 async def test_a_schedule_is_changed_in_one_step_keeps_its_number_and_is_never_lost(rig: Rig) -> None:

@@ -73,7 +73,7 @@ from modules.services.outbox.bodies import (
 )
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
-from modules.services.outbox.types import ProposedAction, Submitted
+from modules.services.outbox.types import Intent, ProposedAction, Submitted
 from modules.services.peers.relationships import Relationships
 from modules.services.work.types import WorkItem
 
@@ -304,19 +304,23 @@ class Publisher:
         pictures: Sequence[AttachedPicture] = (),
         replies: AllowedReplies | Literal["as usual"] = "as usual",
         scheduled_for: datetime | None = None,
-        replaces: str = "",
+        replaces: Intent | None = None,
     ) -> Published:
         """Propose a post of our own, with prepared pictures (`Pictures.attach`).
 
         `replies`: who may reply to it; "as usual" is what our account chose on Bluesky for all its posts. It is sent at
-        `scheduled_for`, or else as soon as it may be. `replaces` is the id of the waiting post whose place it takes.
+        `scheduled_for`, or else as soon as it may be. It takes the place of `replaces`, a waiting post, and keeps its
+        pictures and whether it may be quoted.
         """
         text = clean(text)
         if problem := text_problem(text):
             return refused(problem)
-        gate: dict[str, AllowedReplies] = {} if replies == "as usual" else {"replies": replies}
-        post = terms.proposed(PostBody(text=text, **_attached(pictures), **gate))
-        timed = replace(post, scheduled_for=scheduled_for, replaces=replaces)
+        older = replaces.body if replaces else None
+        kept: dict[str, Any] = {} if replies == "as usual" else {"replies": replies}
+        if isinstance(older, PostBody):
+            pictures, kept = older.pictures, kept | {"may_be_quoted": older.may_be_quoted}
+        post = terms.proposed(PostBody(text=text, **_attached(pictures), **kept))
+        timed = replace(post, scheduled_for=scheduled_for, replaces=replaces.id if replaces else "")
         return await self._submit(replace(timed, media_id=_media_id(pictures)))
 
     async def reply(

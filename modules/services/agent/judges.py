@@ -15,7 +15,7 @@ from common.importance import Importance
 from common.provenance import Provenance
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.agent.verdicts import Verdicts
+from modules.services.agent.verdicts import MOST_CHARS, Verdicts
 
 TIMEOUT_S = 20.0
 """How long one answer may take, in seconds."""
@@ -67,8 +67,12 @@ class YesNoJudge:
     async def is_ordered(self, act: str, line: str, said: str, turn: JudgedTurn) -> bool:
         """Return whether the owner's `line` asks for `act`; `said` is the SOUL's text before it. Raises `Fatal`.
 
-        In a turn with untrusted text, `act` must hold none of it; `said` only shows what a short line answers.
+        In a turn with untrusted text, `act` must hold none of it; `said` only shows what a short line answers. An act
+        that is too long to be shown whole is not judged: the answer is no.
         """
+        if len(act) > MOST_CHARS:
+            await self._note("The owner's line was not judged", "the act is too long to be shown to a judge", turn)
+            return False
         fields = {"now": spoken(self.local_now), "said": said[-SAID_CHARS:] or _NOTHING, "line": line, "act": act}
         ordered, reason = await self._says_yes(_OWNER_ORDER, turn, **fields)
         summary = f"The owner's line {'asks' if ordered else 'does not ask'} for an act"

@@ -79,7 +79,8 @@ ECHO_JUDGE_TIMEOUT_S = 3.0
 
 SKILL = "space-judgement"
 _ANSWER_TOKENS = 10
-_MOST_CHARS = 2_000
+MOST_CHARS = 2_000
+"""How many characters of one text are shown; the rest is cut."""
 _FIELD = re.compile(r"- (\w+): (.+)")
 _ANSWER = "answer"
 
@@ -160,7 +161,7 @@ def _fields(page: str) -> dict[str, list[str]]:
 
 def quoted(text: str) -> str:
     """Return untrusted text as a quotation on one line; nothing in the text can close the quotation."""
-    return f'"{without_quotation_marks(one_line(text, _MOST_CHARS))}"'
+    return f'"{without_quotation_marks(one_line(text, MOST_CHARS))}"'
 
 
 def numbered(texts: Sequence[str]) -> str:

@@ -178,10 +178,34 @@ def _letters(words: Counter[str]) -> int:
 
 def diff_lines(old: str, new: str) -> list[str]:
     """Return the removed (-) and added (+) lines without context, shortened; at most `_MOST_DIFF_LINES`."""
-    return [line[:_DIFF_LINE_CHARS] for line in whole_diff(old, new)][:_MOST_DIFF_LINES]
-
-
-def whole_diff(old: str, new: str) -> list[str]:
-    """Return all removed (-) and added (+) lines that are not blank, without context."""
     compared = unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
-    return [line for line in islice(compared, 2, None) if line[:1] in "+-" and line[1:].strip()]
+    found = [line for line in islice(compared, 2, None) if line[:1] in "+-" and line[1:].strip()]
+    return [line[:_DIFF_LINE_CHARS] for line in found][:_MOST_DIFF_LINES]
+
+
+@dataclass(frozen=True, slots=True)
+class AddedLine:
+    """A line that a change adds: its nearest heading, and the lines above and below it that are not blank, or ""."""
+
+    text: str
+    heading: str
+    above: str
+    below: str
+    is_last_but_one: bool
+
+
+def line_changes(old: str, new: str) -> tuple[list[str], list[AddedLine]]:
+    """Return the lines that a change removes and those that it adds, stripped and without blank ones."""
+    before, after = ([line.strip() for line in text.splitlines() if line.strip()] for text in (old, new))
+    removed, added = list[str](), list[AddedLine]()
+    for tag, begin, end, first, last in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag != "equal":
+            removed += before[begin:end]
+            added += [_added_at(place, after) for place in range(first, last)]
+    return removed, added
+
+
+def _added_at(place: int, lines: list[str]) -> AddedLine:
+    heading = next((line for line in lines[:place][::-1] if line.startswith("#")), "")
+    above, below = lines[place - 1] if place else "", "".join(lines[place + 1 : place + 2])
+    return AddedLine(lines[place], heading, above, below, is_last_but_one=place + 2 == len(lines))

@@ -24,7 +24,7 @@ from modules.services.outbox.types import ACTIVE_STATES, STANDS, Intent, Propose
 
 WORDED: frozenset[IntentKind] = frozenset({"post", "reply"})
 """The acts with words of which a draft stays a draft when its words change."""
-CHANGES_DRAFT = "it changes a draft, which stays one"
+_CHANGES_DRAFT = "it changes a draft, which stays one"
 _LEAST_CHARS = 4
 _NUMBER = re.compile(r"[0-9]{1,3}")
 _ANSWER = re.compile(
@@ -215,6 +215,14 @@ def make_way(connection: sqlite3.Connection, action: ProposedAction, now: dateti
         return None
     store.update(connection, replace(meant, state="blocked", error=store.REPLACED))
     return meant
+
+
+def stays_held(older: Intent | None) -> str:
+    """Return why an act that takes the place of `older` waits like that, with the reasons of `older`; else ""."""
+    if older is None or older.state != "held" or older.kind not in WORDED:
+        return ""
+    before = older.error or ""
+    return before if _CHANGES_DRAFT in before else "; ".join(filter(None, (before, _CHANGES_DRAFT)))
 
 
 def restored(connection: sqlite3.Connection, older: Intent) -> Intent | None:

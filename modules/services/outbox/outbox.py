@@ -108,9 +108,7 @@ class Outbox:
         def admit(connection: sqlite3.Connection) -> tuple[Submitted, Entry]:
             now = self.clock.now()
             older = approval.make_way(connection, action, now)
-            is_draft = older is not None and older.state == "held" and older.kind in approval.WORDED
-            hold = approval.CHANGES_DRAFT if is_draft else ""
-            proposed = replace(action, hold=action.hold or hold)
+            proposed = replace(action, hold=action.hold or approval.stays_held(older))
             said = [*found, *(one for rule in self.rules for one in _asked(rule, connection, proposed, now))]
             before = store.stored_before(connection, proposed, now)
             admission = policy.admit(proposed, said, before, intent_id=_new_id(action, before.created_at), now=now)

@@ -37,7 +37,7 @@ from modules.services.agent.tools.policy import (
     withheld_fields,
     without_empty_options,
 )
-from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
+from modules.services.agent.tools.types import OwnAct, OwnerRequest, Tool, ToolResult, Turn
 from modules.services.skills.skills import Skills
 from modules.services.skills.tool_schema import simple_schema
 from modules.services.work.types import Disposition
@@ -222,7 +222,7 @@ class Executor:
             if refused and not (self.asks_assent and tool.holdable):
                 return self._answer("Not Ordered", "Blocked", tool=tool.name, reason=refused, is_mixed=False)
             return await self._run(tool, arguments, replace(turn, hold=refused or held))
-        own = await tool.own_act(arguments, turn) if tool.own_act else ""
+        own = await tool.own_act(arguments, turn) if tool.own_act else None
         theirs = in_owner_words(turn.request, arguments, tool, own)
         open_order = await self._not_ordered(tool, theirs, own, turn)
         if open_order and turn.provenance < tool.needs and not held:
@@ -235,7 +235,9 @@ class Executor:
         result = await self._run(tool, theirs, replace(turn, hold=hold, is_ordered=True, written=written))
         if not kept or result.is_error:
             return result
-        told = self.skills.render(_SKILL, "Answers", "In Owner Words", fields=", ".join(kept), is_change=bool(own))
+        told = self.skills.render(
+            _SKILL, "Answers", "In Owner Words", fields=", ".join(kept), is_change=own is not None
+        )
         return replace(result, content=f"{result.content}\n{told.strip()}")
 
     async def _assented(self, tool: Tool, arguments: BaseModel, turn: Turn) -> tuple[Turn, str]:
@@ -249,7 +251,7 @@ class Executor:
             return turn, ""
         if min(turn.provenance, request.said_among) is not Provenance.OWNER:
             return turn, ""
-        own = await tool.own_act(arguments, turn) if tool.own_act else ""
+        own = await tool.own_act(arguments, turn) if tool.own_act else None
         question = request.said_before[-SAID_CHARS:]
         # NOTE(self): handles in the question are added to a copy, for this call alone.
         both = replace(request, text=f"{request.text}\n{question}", named={**request.named}, question=question)
@@ -260,7 +262,7 @@ class Executor:
         return (turn, refused) if refused else (replace(turn, request=both, is_ordered=True), "")
 
     async def _not_ordered(
-        self, tool: Tool, arguments: BaseModel, own: str, turn: Turn, *, both: OwnerRequest | None = None
+        self, tool: Tool, arguments: BaseModel, own: OwnAct | None, turn: Turn, *, both: OwnerRequest | None = None
     ) -> str:
         """Return why the owner's line does not ask for this call: arguments are missing, or a judge said no; else "".
 
@@ -351,7 +353,7 @@ class Executor:
 
 
 async def _shown(
-    judge: YesNoJudge, tool: Tool, arguments: BaseModel, own: str, request: OwnerRequest
+    judge: YesNoJudge, tool: Tool, arguments: BaseModel, own: OwnAct | None, request: OwnerRequest
 ) -> tuple[str, str]:
     """Return a call as the judge is shown it, and ""; or "" and the first field that the owner's line lacks."""
     edits = ""

@@ -16,23 +16,27 @@ from adapters.atproto.richtext import parse_bsky_post_url
 from common.clock import spoken_ahead
 from common.text.handles import UNSPACED
 from common.text.strings import account_name, normalize_quotes
-from modules.services.agent.tools.types import OwnerRequest, Tool
+from modules.services.agent.tools.types import OwnAct, OwnerRequest, Tool
 
 _LETTER = rf"[^\W{UNSPACED}]"
-_BEFORE = rf"(?<!{_LETTER})(?<!{_LETTER}[-.])"
-_BEHIND = rf"(?![-.]?{_LETTER})"
+_BEFORE = rf"(?<!{_LETTER})(?<!{_LETTER}[-.@])(?<!(?:[-\u2212.]|[0-9][,:/])(?=[0-9]))"
+_BEHIND = rf"(?![-.@]?{_LETTER})(?!'(?!s\b){_LETTER})(?<![0-9](?=[,:/][0-9]))"
 _NUMBER = regex.compile(r"S?[0-9T:.+Z-]{1,32}")
 """A number, the name of a schedule or a time: too narrow to carry a message."""
 
 _ADDRESS = regex.compile(r"(https?://)([^\s/?#]+)(\S*)", regex.IGNORECASE)
 _BEHIND_ADDRESS = rf"/?(?![-./?#&=%:~+@]*{_LETTER})"
-_MARKER = regex.compile(r"^\s*(?:[-*+]|[0-9]{1,9}[.)])(?:\s+\[[ xX]\])?\s+|[.,;]$")
+_POST = regex.compile(r"(?:at://|bsky\.app/profile/)([^\s/]+)/(?:post|app\.bsky\.feed\.post)/", regex.IGNORECASE)
+_MARKER = regex.compile(r"^\s*[-*+](?:\s+\[ \])?\s+|[.,;]$")
 """The marker before a list item and the punctuation after it, which the model adds to what the owner listed."""
 _WHOLE_LINE = "the whole line"
 _WORD = regex.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 _EDITED_WORDS = 400
-_AROUND = ".,;:!?"
-"""Punctuation that does not count where two texts of the SOUL's own are compared word by word."""
+_END = ".,;:!?"
+"""Punctuation at the end of a word that does not count where two texts of the SOUL's own are compared."""
+_EXACT = regex.compile(r"[0-9/@]")
+"""What a word has whose letters' case counts: it may be an address."""
+_AROUND = "\"'\u00ab\u00bb()[]<>" + _END
 
 
 def is_said(text: str, line: str) -> bool:
@@ -44,12 +48,12 @@ def is_said(text: str, line: str) -> bool:
     return bool(words) and regex.search(rf"{_BEFORE}{regex.escape(words)}{_BEHIND}", _plain(line)) is not None
 
 
-def in_owner_words(request: OwnerRequest, arguments: BaseModel, tool: Tool, own: str = "") -> BaseModel:
+def in_owner_words(request: OwnerRequest, arguments: BaseModel, tool: Tool, own: OwnAct | None = None) -> BaseModel:
     """Return the call with the owner's whole line in each text of `tool.from_line` that has other words than theirs.
 
-    Numbers and times stay. Other values in such a field, such as a list, are reset to its default. With `own`, the
-    words of an act of the SOUL's own that the call changes, its texts stay, also with words of the line put into them,
-    and other texts are reset.
+    Numbers and times stay. Other values in such a field, such as a list, are reset to its default. With `own`, an act
+    of the SOUL's own that the call changes, its texts stay, also with words of the line put into them, and other texts
+    are reset.
     """
     instead: dict[str, object] = {}
     for name in tool.from_line:
@@ -62,17 +66,19 @@ def in_owner_words(request: OwnerRequest, arguments: BaseModel, tool: Tool, own:
     return arguments.model_copy(update=instead)
 
 
-def shown_call(request: OwnerRequest, arguments: BaseModel, now: datetime, own: str = "") -> tuple[str, str]:
+def shown_call(
+    request: OwnerRequest, arguments: BaseModel, now: datetime, own: OwnAct | None = None
+) -> tuple[str, str]:
     """Return the arguments of a call in the words of the owner's line, and ""; or "" and the first field not in it.
 
     The line gives an account by its handle, a post by its address or its author, an address with or without its scheme,
-    and all else word for word, or line by line as a list. Text in `own`, the SOUL's own act that the call is done to,
-    counts like the line, also with words of the line put into it. Numbers and choices are shown as they are, and times
-    as people say them at the local time `now`. Each field that was set is shown, even with its default or empty.
-    Without `own`, choices are always shown, and so is the note beside the type of a text that was not set; with `own`,
-    the act keeps its own values.
+    and all else word for word, or line by line as a list. The text of `own`, the SOUL's own act that the call is done
+    to, counts like the line; with words of the line put into it, it is shown as in `edited`. Numbers and choices are
+    shown as they are, and times as people say them at the local time `now`. Each field that was set is shown, even with
+    its default or empty. Without `own`, choices are always shown, and so is the note beside the type of a text that was
+    not set; with `own`, the act keeps its own values.
     """
-    told = [own] if own else []
+    told = [own.told] if own else []
     for name, field in type(arguments).model_fields.items():
         value, choices = getattr(arguments, name), {*_choices(field.annotation, *field.metadata)}
         is_chosen = not own and (isinstance(value, bool) or bool(choices and value))
@@ -91,9 +97,14 @@ def shown_call(request: OwnerRequest, arguments: BaseModel, now: datetime, own: 
     return "; ".join(told), ""
 
 
-def _is_theirs(text: str, line: str, own: str) -> bool:
-    is_own = is_said(text, own) or is_edit(text, line, own, may_drop=True)
+def _is_theirs(text: str, line: str, own: OwnAct | None) -> bool:
+    is_own = own is not None and bool(_is_own(text, own) or edited(text, line, own.words))
     return is_own or is_worded(text, line) or _NUMBER.fullmatch(text) is not None
+
+
+def _is_own(text: str, own: OwnAct) -> bool:
+    """Return whether a text is that of an act of the SOUL's own, or is said about one that has no text."""
+    return _plain(text) == _plain(own.words) if own.words else is_worded(text, own.told)
 
 
 def post_addresses(request: OwnerRequest, uri: str) -> list[str]:
@@ -103,6 +114,12 @@ def post_addresses(request: OwnerRequest, uri: str) -> list[str]:
     linked = [handle for handle, did in request.linked.items() if did == post.repo]
     names = [post.repo, *request.names_of(post.repo), *linked]
     return [uri, *(f"bsky.app/profile/{name.removeprefix('@')}/post/{post.rkey}" for name in names)]
+
+
+def is_post_given(request: OwnerRequest, did: str) -> bool:
+    """Return whether a line gives the address of a post of the account `did`: then it means no other post of it."""
+    whose = (found[1].lower() for found in _POST.finditer(request.text))
+    return any(did in {one, request.linked.get(one), request.account_of(one)} for one in whose)
 
 
 def _choices(*kinds: object) -> Iterator[object]:
@@ -126,24 +143,40 @@ def _leaves(value: Any) -> Iterator[Any]:  # noqa: ANN401 - an argument may be a
         yield value
 
 
-def _given(text: str, request: OwnerRequest, now: datetime, own: str) -> str:
-    """Return a text as the owner's line gives it, or a number or time as it is; else ""."""
-    if text == request.text.strip():
-        return _WHOLE_LINE
-    if _NUMBER.fullmatch(text):
-        return _moment(text, now)
-    if account := _account(text, request):
+def _given(text: str, request: OwnerRequest, now: datetime, own: OwnAct | None) -> str:
+    """Return a text as the owner's line gives it, or a number or time as it is; else "". An edit has its marks."""
+    if text == request.text.strip() or _NUMBER.fullmatch(text):
+        return _moment(text, now) if _NUMBER.fullmatch(text) else _WHOLE_LINE
+    if account := _account(_MARKER.sub("", text), request):
         return account
     if own and (parse_at_uri(text) or parse_bsky_post_url(text)):
         return "the same"
-    if post := parse_at_uri(text):
-        found = next((one for one in post_addresses(request, text) if is_said(one, request.text)), "")
-        return found or next((f"a post of {name}" for name in request.names_of(post.repo)), "")
-    says = _gives_address if _ADDRESS.fullmatch(text) else is_said
-    items = [_MARKER.sub("", one).strip() for one in text.splitlines() if one.strip()]
-    is_said_whole = says(text, request.text) or says(text, own) or is_edit(text, request.text, own, may_drop=True)
-    given = [text] if is_said_whole else [_given(one, request, now, own) for one in items if items != [text]]
+    if parse_at_uri(text):
+        return _post(text, request)
+    says = _gives_address if _ADDRESS.fullmatch(text) else is_worded
+    is_given = says(text, request.text) or (own is not None and _is_own(text, own))
+    if words := text if is_given else edited(text, request.text, own.words if own else ""):
+        return words
+    items = _unnumbered([one.strip() for one in text.splitlines() if one.strip()])
+    given = [_given(one, request, now, own) for one in items if items != [text]]
     return "; ".join(given) if all(given) else ""
+
+
+def _post(uri: str, request: OwnerRequest) -> str:
+    """Return the address by which the line gives a post, or else the names by which it gives its author; else ""."""
+    if found := next((one for one in post_addresses(request, uri) if is_said(one, request.text)), ""):
+        return found
+    post = parse_at_uri(uri)
+    names = [] if post is None or is_post_given(request, post.repo) else request.names_of(post.repo)
+    return f"a post of {' = '.join(names)}" if names else ""
+
+
+def _unnumbered(items: list[str]) -> list[str]:
+    """Return the items of a list without their numbers, if these count from 1."""
+    numbers = [f"{place}{sign} " for place, _ in enumerate(items, 1) for sign in ".)"]
+    if len(items) < 2 or not all(one.startswith(tuple(numbers)) for one in items):  # noqa: PLR2004 - one is no list
+        return items
+    return [one.partition(" ")[2].strip() for one in items]
 
 
 def _gives_address(text: str, line: str) -> bool:
@@ -164,27 +197,41 @@ def _account(text: str, request: OwnerRequest) -> str:
 
 
 def is_worded(text: str, line: str) -> bool:
-    """Return whether `line` holds `text`, ignoring a list marker before it and punctuation after it."""
-    return is_said(_MARKER.sub("", text.strip()), line)
+    """Return whether `line` holds `text` with its addresses, ignoring a list marker before and punctuation after it."""
+    there, words = ([word.strip(_AROUND) for word in normalize_quotes(one).split()] for one in (line, text))
+    return {one for one in words if "/" in one} <= {*there} and is_said(_MARKER.sub("", text.strip()), line)
 
 
-def is_edit(text: str, line: str, own: str, *, may_swap: bool = False, may_drop: bool = False) -> bool:
-    """Return whether `text` is `own` with words of `line` put in, fewer than stay, and words that it names left out.
+def edited(text: str, line: str, own: str, *, may_swap: bool = False) -> str:
+    """Return `text` with its differences from `own` marked, as `in [-May-] {+June+}`; "" if it is no edit of that.
 
-    With `may_swap`, a word put in may take the place of any other, and with `may_drop`, any words may be left out.
+    In an edit, words of `line` are put in, no more than stay, and words that it names are left out. With `may_swap`, a
+    word put in may take the place of any other.
     """
     new, old = (list(_WORD.finditer(one)) for one in (text, own))
-    if max(len(new), len(old)) > _EDITED_WORDS:
-        return False
-    before, after = ([_plain(word[0]).strip(_AROUND) for word in one] for one in (old, new))
-    moves = [one for one in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if one[0] != "equal"]
-    moved = [(text, new, begin, end) for *_, begin, end in moves if begin < end]
-    is_small = 2 * sum(end - begin for *_, begin, end in moved) < len(new)
-    for _, begin, end, new_begin, new_end in moves:
-        if begin < end and not (may_drop or (may_swap and end - begin <= new_end - new_begin)):
-            moved.append((own, old, begin, end))
-    runs = (where[of[begin].start() : of[end - 1].end()] for where, of, begin, end in moved)
-    return bool(moves) and is_small and all(is_worded(one, line) for one in runs)
+    if not new or not old or max(len(new), len(old)) > _EDITED_WORDS:
+        return ""
+    before, after = ([_key(word[0]) for word in one] for one in (old, new))
+    marked, put_in, is_given = list[str](), 0, True
+    for tag, begin, end, first, last in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        gone = own[old[begin].start() : old[end - 1].end()] if begin < end else ""
+        there = text[new[first].start() : new[last - 1].end()] if first < last else ""
+        if tag == "equal":
+            marked.append(there)
+            continue
+        put_in += last - first
+        marked += [f"[-{gone}-]"] if gone else []
+        marked += [f"{{+{there}+}}"] if there else []
+        is_swap = may_swap and end - begin <= last - first
+        named = [there, "" if is_swap else gone]
+        is_given = is_given and all(is_worded(one.rstrip(_END), line) for one in named if one)
+    is_edit = is_given and before != after and 2 * put_in <= len(new)
+    return " ".join(marked) if is_edit else ""
+
+
+def _key(word: str) -> str:
+    """Return a word in the form in which two texts of the SOUL's own are compared."""
+    return (word if _EXACT.search(word) else _plain(word)).rstrip(_END)
 
 
 def _moment(text: str, now: datetime) -> str:

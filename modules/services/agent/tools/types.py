@@ -28,6 +28,14 @@ needs the same trust as an act; an `act` something, here or in the world."""
 
 
 @dataclass(frozen=True, slots=True)
+class OwnAct:
+    """An act of the SOUL's own that a call ends, moves or replaces: in words for a judge, and its own text, if any."""
+
+    told: str
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class OwnerRequest:
     """The owner's words that a turn is about; the acts that they ask for are checked against them.
 
@@ -201,8 +209,7 @@ class Tool:
             newest line asks for it and the line gives its arguments.
         needs_name: whether the owner must name the target, so that a yes to a question that names it is always judged.
         from_line: fields that take only the owner's words if others' words are in the turn (`in_owner_words`).
-        own_act: returns the act of the SOUL's own that a call ends, moves or replaces, in words for the judge; "" for
-            any other call.
+        own_act: returns the act of the SOUL's own that a call ends, moves or replaces; None for any other call.
         as_edit: for a tool that takes a whole text again: returns a call with only the lines that the owner must give,
             and what changes among the SOUL's own words, in words for the judge. None if a call is shown as it is.
         family: offered only once the conversation has opened this family, unless a turn asks for the tool by name; ""
@@ -228,6 +235,6 @@ class Tool:
     named_only: bool = False
     needs_name: bool = False
     from_line: frozenset[str] = frozenset()
-    own_act: Callable[[Any, Turn], Awaitable[str]] | None = None
+    own_act: Callable[[Any, Turn], Awaitable[OwnAct | None]] | None = None
     as_edit: Callable[[Any, OwnerRequest], Awaitable[tuple[BaseModel, str]]] | None = None
     family: str = ""

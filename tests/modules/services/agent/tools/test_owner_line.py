@@ -15,7 +15,7 @@ from local_tools.own_posts import PostInput
 from local_tools.schedule_tools import ScheduleAddInput, ScheduleRemoveInput
 from local_tools.web import WebFetchInput
 from modules.services.agent.tools.owner_line import in_owner_words, is_said, shown_call
-from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
+from modules.services.agent.tools.types import OwnAct, OwnerRequest, Tool, ToolResult, Turn
 
 ADA, EVE = "did:plc:ada", "did:plc:eve"
 POST = "at://did:plc:ada/app.bsky.feed.post/3k"
@@ -102,7 +102,18 @@ def test_whatever_a_call_would_do_is_shown() -> None:
 
 @pytest.mark.parametrize(
     ("text", "line", "said"),
-    [("kit", "Ask kit-2.", False), ("kit.test", "kit.test.evil", False), ("Kit", "ask  KIT!", True), ("", "x", False)],
+    [
+        ("kit", "Ask kit-2.", False),
+        ("kit.test", "kit.test.evil", False),
+        ("kit.test", "write to ana@kit.test", False),
+        ("Kit", "ask  KIT!", True),
+        ("kit", "Like kit\u2019s post", True),
+        ("We can", "We can't say it", False),
+        ("we owe 1", "We owe 1,000 euros", False),
+        ("30", "At 10:30", False),
+        ("5 degrees", "It is -5 degrees", False),
+        ("", "x", False),
+    ],
 )
 def test_words_are_said_as_words_of_their_own(text: str, line: str, *, said: bool) -> None:
     assert is_said(text, line) == said
@@ -123,7 +134,7 @@ def test_a_post_without_a_time_is_shown_as_one_that_leaves_now_unless_it_takes_t
     assert shown_call(request, PostInput(text="Ebb.", at=at), NOW)[0].endswith(
         "at: Monday 1 June 2026, 10:00 (in 2 min)"
     )
-    assert "now" not in shown_call(request, PostInput(text="Ebb.", changes=1), NOW, "post: Tides.")[0]
+    assert "now" not in shown_call(request, PostInput(text="Ebb.", changes=1), NOW, OwnAct("post: Tides."))[0]
 
 
 @pytest.mark.parametrize(
@@ -152,37 +163,57 @@ def test_words_of_the_line_and_numbers_stay_and_lists_are_left_out() -> None:
 
 
 def test_a_call_to_an_act_of_its_own_keeps_the_words_of_that_and_never_takes_the_line_for_them() -> None:
-    request, own = OwnerRequest("Move it to ten, please"), "S1  Monday 1 June 2026, 09:00: remind you: water the plants"
+    request, told_as = OwnerRequest("Move it to ten, please"), "S1  Monday 1 June 2026, 09:00: water the plants"
+    own = OwnAct(told_as, "water the plants")
     for what, kept in (("water the plants", "water the plants"), ("obey Eve", "")):
         call = ScheduleAddInput(what=what, at="2026-06-01T10:00", changes="S1")
         theirs = in_owner_words(request, call, tool_of(call, from_line=frozenset({"what"})), own)
         assert theirs.what == kept  # type: ignore[attr-defined]
         told, missing = shown_call(request, theirs, NOW, own)
-        assert told.startswith(own)
+        assert told.startswith(told_as)
         assert "changes: S1" in told
         assert not missing
         assert "Eve" not in told
 
 
 @pytest.mark.parametrize(
-    ("line", "text", "shown_"),
+    ("line", "own", "text", "marked"),
     [
-        ("No, in June", "We ship the float gauge in June", True),
-        ("六月", "我们六月发布浮标仪", True),
-        ("leave out the gauge", "We ship in May", True),
-        ("Say a ship and its crew, not a ship", "We float a ship and its crew.", True),
-        ("No, in June", "We ship the float gauge in July", False),
-        ("No, in June", "We obey Eve, ship the float gauge in June", False),
-        ("no gauge no ship in June, Eve will float", "Eve will float in June", False),
+        ("In June, not May", "We ship it in May", "We ship it in June", "We ship it in [-May-] {+June+}"),
+        ("六月 不是五月", "我们五月发布浮标仪", "我们六月发布浮标仪", "我们 [-五-] {+六+} 月发布浮标仪"),
+        ("Leave out the gauge", "We ship the gauge in May", "We ship in May", "We ship [-the gauge-] in May"),
+        (
+            "Say a ship and its crew",
+            "We float a ship.",
+            "We float a ship and its crew.",
+            "We float a ship {+and its crew.+}",
+        ),
+        ("Say June instead of May!", "In May! Come.", "In June! Come.", "In [-May!-] {+June!+} Come."),
+        (
+            "June, not May",
+            "We will not ship it in May.",
+            "We will ship it in June.",
+            "will [-not-] ship it in [-May.-]",
+        ),
+        ("Ten, and do not tell Kit", "We thank Kit and all.", "We do not thank Kit and all.", "We {+do not+} thank"),
+        ("Move it to ten", "We ship it in May", "We ship it", ""),
+        ("Make it ten, please", "We never praise kit", "We please praise kit", ""),
+        ("No, in June", "We ship the gauge in May", "We ship the gauge in July", ""),
+        ("No, in June", "We ship it in May", "We obey Eve, ship it in June", ""),
+        ("no gauge, no ship in June, Eve will float", "We ship the gauge in May", "Eve will float in June", ""),
+        ("Say we charge 1,000, not 900", "We charge 900 euros", "We charge 1 euros", ""),
+        ("Say 5 degrees, not 3", "It is 3 degrees here", "It is 5 degrees here", "It is [-3-] {+5+} degrees here"),
+        ("Say 5 degrees, not 3", "It is 3 degrees here", "It is -5 degrees here", ""),
+        ("Say June, not May", "A song in May: youtu.be/AbC", "A song in June: youtu.be/aBc", ""),
     ],
 )
-def test_a_text_of_its_own_may_be_sent_with_words_of_the_line_put_into_it(
-    line: str, text: str, *, shown_: bool
+def test_a_text_of_its_own_may_be_sent_with_words_of_the_line_put_into_it_and_a_judge_sees_where(
+    line: str, own: str, text: str, marked: str
 ) -> None:
-    own = "post: 我们五月发布浮标仪" if "六" in line else "post: We ship the float gauge in May"
-    own = "post: We float a ship." if "crew" in line else own
-    told, missing = shown_call(OwnerRequest(line), PostInput(text=text, changes=1), NOW, own)
-    assert ((text in told), missing) == (shown_, "" if shown_ else "text")
+    call, older = PostInput(text=text, changes=1), OwnAct(f"number 1, post: {own}", own)
+    told, missing = shown_call(OwnerRequest(line), call, NOW, older)
+    assert marked in told.partition("; ")[2]
+    assert missing == ("" if marked else "text")
 
 
 def tool_of(arguments: BaseModel, **more: frozenset[str]) -> Tool:
