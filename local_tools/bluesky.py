@@ -119,7 +119,7 @@ class BlueskyTools:
         is_given = shown is None and gives(text, turn)
         adds = is_given and names_post(turn, target.uri, args.post_uri)
         is_order = adds or (is_given and names_author(turn, target.uri))
-        terms = act_terms(turn, is_order=is_order)
+        terms = act_terms(turn, is_order=is_order, is_given=is_order)
         published = await self._publisher.reply(
             shown.credited(text) if shown else text,
             target,

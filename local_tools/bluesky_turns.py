@@ -258,7 +258,7 @@ def names_author(turn: Turn, uri: str) -> bool:
     return True
 
 
-def act_terms(turn: Turn, *, is_seen: bool = True, is_order: bool = False) -> ActTerms:
+def act_terms(turn: Turn, *, is_seen: bool = True, is_order: bool = False, is_given: bool = False) -> ActTerms:
     """Return the terms under which an act is sent.
 
     Args:
@@ -266,13 +266,15 @@ def act_terms(turn: Turn, *, is_seen: bool = True, is_order: bool = False) -> Ac
         is_seen: whether the owner gave its text, or named its target if it has none.
         is_order: whether their line gives all of it. It is then the owner's act although the turn holds others' words,
             if a judge found that the line asks for it.
+        is_given: whether the owner gave its text and named its target, if it has one.
 
     """
     is_order = is_order and turn.is_ordered
     by_owner = is_order or (is_by_owner(turn) and not turn.hold)
     hold, is_for_owner = "" if is_order else turn.hold, turn.asked_by is Provenance.OWNER
     terms = ActTerms(turn.cause_id, by_owner=by_owner, own_words=by_owner and not is_seen, hold=hold)
-    return replace(terms, is_for_owner=is_for_owner, provenance=turn.rests_on)
+    is_given = is_given and by_owner
+    return replace(terms, is_given=is_given, is_for_owner=is_for_owner, provenance=turn.rests_on)
 
 
 def post_terms(text: str, turn: Turn, *, hold: str = "", is_all: bool = True, older: Intent | None = None) -> ActTerms:
@@ -283,12 +285,13 @@ def post_terms(text: str, turn: Turn, *, hold: str = "", is_all: bool = True, ol
     replaces. Unless that waits for approval, it may keep its words, also with words of the owner's line put in if a
     judge found that the line asks for it.
     """
-    is_given = is_seen = gives(text, turn)
+    is_given = is_all_theirs = is_seen = gives(text, turn)
     if older and older.state != "held":
         before, line = older.body.public_text, turn.request.text if turn.request else ""
         is_kept = text == before or (turn.is_ordered and bool(edited(text, line, before)))
-        is_given, is_seen = is_given or is_kept, is_given or (is_kept and not older.own_words)
-    terms = act_terms(turn, is_seen=is_seen, is_order=is_given and is_all)
+        is_all_theirs, is_seen = is_given or is_kept, is_given or (is_kept and not older.own_words)
+    is_plain = is_given and is_all and older is None
+    terms = act_terms(turn, is_seen=is_seen, is_order=is_all_theirs and is_all, is_given=is_plain)
     return replace(
         terms,
         cause_id=turn.cause_id or turn.loop,

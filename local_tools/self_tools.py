@@ -145,6 +145,7 @@ class SelfTools:
             )
             if own:
                 edits.remove(own)
+                gone.remove(own)
             else:
                 given.append(one.text)
             placed.append(self._placed("edit" if own else "new", text or one.text, one))

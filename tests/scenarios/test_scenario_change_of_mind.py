@@ -204,24 +204,50 @@ async def test_what_waits_to_leave_has_a_number_by_which_a_command_stops_it(runn
     assert running_town.texts("rowan") == []
 
 
+@pytest.mark.parametrize("is_ordered", [True, False])
 async def test_a_second_reply_to_the_same_post_takes_the_place_of_the_draft_and_is_still_one(
-    running_town: RunningTown,
+    running_town: RunningTown, *, is_ordered: bool
 ) -> None:
     uri, _ = running_town.network.post_as(running_town.account("kit"), "Is the oven cold?")
     async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts")) as life:
         outbox = life.app.services.outbox
         await use(life, "bluesky_reply", "Answer kit.", mixed=True, text="It is cold.", post_uri=uri)
         (first,) = await outbox.held()
-        said = f"Change it: answer {uri} “It is cold. Bread waits.”"
-        told = await use(life, "bluesky_reply", said, text="It is cold. Bread waits.", post_uri=uri)
+        said, text = f"Tell {uri} that bread waits, too.", "It is cold. Bread waits."
+        told = await use(life, "bluesky_reply", said, text=text, post_uri=uri)
         assert "as draft 1, which has these words now" in told.content
         with pytest.raises(NotWaiting):
             await outbox.approve(first.id)
-        again = await use(life, "bluesky_reply", said, text="It is cold. Bread waits.", post_uri=uri)
+        again = await use(life, "bluesky_reply", said, text=text, post_uri=uri)
         assert again.is_error
-        await outbox.approve("1")
+        if is_ordered:
+            await use(life, "bluesky_reply", f"Answer {uri} “{text}”", text=text, post_uri=uri)
+        else:
+            await outbox.approve("1")
         await life.send()
-    assert running_town.texts("rowan") == ["It is cold. Bread waits."]
+        assert await outbox.held() == []
+    assert running_town.texts("rowan") == [text]
+
+
+async def test_an_order_in_the_owner_s_words_does_not_wait_for_a_draft_with_the_same_words(
+    running_town: RunningTown,
+) -> None:
+    kit, verdict = running_town.account("kit"), ["NO"]
+    uris = [running_town.network.post_as(kit, text)[0] for text in ("Is it cold?", "Is it warm?")]
+    running_town.mind.answer = lambda _: Completion(verdict[0])
+    async with awake(running_town.make_home("rowan", SOUL_TIMEZONE="UTC")) as life:
+        outbox, day = life.app.services.outbox, life.app.services.clock.now() + timedelta(days=1)
+        at = f"{local(day, 'UTC'):%Y-%m-%dT09:30}"
+        await use(life, "bluesky_post", "At half past nine post: Ebb in May.", text="Ebb in May.", at=at)
+        for said in ("Say June instead of May in number 1.", "Number 1: June instead of May!"):
+            await use(life, "bluesky_post", said, mixed=True, text="Ebb in June.", changes=1)
+            verdict = ["YES"]
+        assert [one.body.public_text for one in await outbox.scheduled()] == ["Ebb in June."]
+        line = f"Answer {uris[0]} “Yes, all day.”"
+        for uri in reversed(uris):
+            await use(life, "bluesky_reply", line, mixed=True, text="Yes, all day.", post_uri=uri)
+        (draft,), (sent,) = await outbox.held(), await outbox.by_target("reply", uris[0])
+        assert (draft.target, sent.state) == (uris[1], "pending")
 
 
 async def test_what_is_on_its_way_gives_way_to_the_owner_s_words_alone(running_town: RunningTown) -> None:

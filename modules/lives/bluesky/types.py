@@ -157,6 +157,7 @@ class ActTerms:
         urgent: it is sent ahead of the pace.
         by_owner: the owner asked for it, in a turn that contained nobody else's words.
         own_words: the owner asked for it, but did not give its words, or name its target if it has none.
+        is_given: the owner asked for it, gave its words, and named its target if it has one.
         hold: why it must wait for the owner's approval; "" if it need not.
         is_for_owner: the owner began the turn that proposes it.
         provenance: that of the least trusted words behind it.
@@ -168,6 +169,7 @@ class ActTerms:
     urgent: bool = False
     by_owner: bool = False
     own_words: bool = False
+    is_given: bool = False
     hold: str = ""
     is_for_owner: bool = False
     provenance: Provenance = Provenance.STRANGER

@@ -189,37 +189,43 @@ def reject(
     return rejected, audit.stopped(rejected)
 
 
-def make_way(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Intent | None:
-    """Block the waiting act that an action of the owner's turn replaces; return it as it was, or None.
+def make_way(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> list[Intent]:
+    """Block the waiting act that an action of the owner's turn replaces, and a held change to the same words.
 
     A post or reply that needs no approval is replaced only by what the owner asked for in a turn with their own words
-    alone, and comes back if that needs approval (`restored`). Any other change replaces only a held change of it. The
-    draft of another act gives way to the same act, ordered in such a turn.
+    alone, and comes back if that needs approval. Any other change replaces only a held change of it. The draft of
+    another act gives way to the same act, ordered in such a turn. What is blocked is returned as it was before.
     """
+    if (meant := _in_the_way(connection, action, now)) is None:
+        return []
+    change = _change_of(connection, meant) if meant.state != "held" else None
+    found = [meant, *([change] if change and change.dedup_key == action.dedup_key else [])]
+    for one in found:
+        store.update(connection, replace(one, state="blocked", error=store.REPLACED))
+    return found
+
+
+def _in_the_way(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Intent | None:
     if not action.is_for_owner:
         return None
     before = store.stored_before(connection, action, now)
     if action.kind not in WORDED:
         meant = before.same_act if action.by_owner and not action.hold else None
-        if meant is None or meant.state != "held":
-            return None
-        store.update(connection, replace(meant, state="blocked", error=store.REPLACED))
-        return meant
-    meant = store.get(connection, action.replaces) if action.replaces else before.same_act or before.same_text
+        return meant if meant and meant.state == "held" else None
+    same = before.same_act or (before.same_text if action.kind == "post" else None)
+    meant = store.get(connection, action.replaces) if action.replaces else same
     if meant and meant.state != "held" and not action.by_owner:
         meant = _change_of(connection, meant)
     if meant is None or meant.kind != action.kind or not meant.is_unsent:
         return None
     moment = iso(action.scheduled_for) if action.scheduled_for else None
-    if (meant.body, meant.scheduled_for) == (action.body, moment):
-        return None
-    store.update(connection, replace(meant, state="blocked", error=store.REPLACED))
-    return meant
+    is_same = (meant.body, meant.scheduled_for) == (action.body, moment)
+    return None if is_same and not (action.is_given and meant.state == "held") else meant
 
 
-def stays_held(older: Intent | None) -> str:
-    """Return why an act that takes the place of `older` waits like that, with the reasons of `older`; else ""."""
-    if older is None or older.state != "held" or older.kind not in WORDED:
+def stays_held(older: Intent | None, action: ProposedAction) -> str:
+    """Return why an action that takes the place of `older` waits like that, with the reasons of `older`; else ""."""
+    if older is None or older.state != "held" or older.kind not in WORDED or action.is_given:
         return ""
     before = older.error or ""
     return before if _CHANGES_DRAFT in before else "; ".join(filter(None, (before, _CHANGES_DRAFT)))

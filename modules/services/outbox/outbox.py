@@ -107,18 +107,20 @@ class Outbox:
 
         def admit(connection: sqlite3.Connection) -> tuple[Submitted, Entry]:
             now = self.clock.now()
-            older = approval.make_way(connection, action, now)
-            proposed = replace(action, hold=action.hold or approval.stays_held(older))
+            waited = approval.make_way(connection, action, now)
+            older = next(iter(waited), None)
+            proposed = replace(action, hold=action.hold or approval.stays_held(older, action))
             said = [*found, *(one for rule in self.rules for one in _asked(rule, connection, proposed, now))]
             before = store.stored_before(connection, proposed, now)
             admission = policy.admit(proposed, said, before, intent_id=_new_id(action, before.created_at), now=now)
             target = action.replaces
             if older and older.state == "pending" and admission.intent.state == "held":
-                target, older = older.id, approval.restored(connection, older)
+                target, older = older.id, approval.restored(connection, older) or next(iter(waited[1:]), None)
             intent = replace(admission.intent, replaces=older.replaces if older else target)
             is_change = older is not None and intent.state != "blocked"
             if older and not is_change:
-                store.update(connection, older)  # it waits as before
+                for one in waited:
+                    store.update(connection, one)  # it waits as before
                 older = None
             if intent.kind == "threadgate" and intent.state != "blocked":
                 store.overtake(connection, intent)

@@ -316,9 +316,12 @@ def admit(
         now: when it is proposed.
 
     """
+    # NOTE(self): the owner's own words do not wait for a draft with these words that they have not decided about.
+    is_draft = before.same_text is not None and before.same_text.state == "held"
+    twin = None if action.is_given and is_draft else before.same_text
     reason = (
         repeated_reason(action.kind, before.same_act)
-        or duplicate_reason(before.same_text, now, in_feed=before.in_feed)
+        or duplicate_reason(twin, now, in_feed=before.in_feed)
         or picture_reason(before.same_picture)
     )
     too_much = schedule_reason(action.scheduled_for, before.scheduled, now)

@@ -431,7 +431,7 @@ def _intent(row: sqlite3.Row) -> Intent:
 FEED_KEYS_MAX = 5000
 ONCE = "once:"
 """The prefix of the deduplication key of something that is said only once, in whatever words."""
-REPLACED = "the owner had it changed"
+REPLACED = "another took its place"
 """The reason of an act that another version replaced."""
 
 

@@ -60,6 +60,7 @@ class ProposedAction:
         urgent: sent ahead of the pace (answers to the owner).
         by_owner: the owner asked for it, in a turn that held nobody else's words.
         own_words: asked for by the owner (`by_owner`), who did not give its words or name its target.
+        is_given: asked for by the owner, who gave its words and named its target, if it has one.
         hold: why it must wait for the owner's approval, whatever the rules say; "" if it need not.
         is_for_owner: proposed in a turn that the owner began, so it may replace a waiting act.
         replaces: the id of the waiting act that it replaces; "" for one with the same target or the same words.
@@ -78,6 +79,7 @@ class ProposedAction:
     urgent: bool = False
     by_owner: bool = False
     own_words: bool = False
+    is_given: bool = False
     hold: str = ""
     is_for_owner: bool = False
     replaces: str = ""

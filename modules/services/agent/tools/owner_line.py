@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from difflib import SequenceMatcher
 from typing import Any, Literal, get_args, get_origin
@@ -219,14 +219,19 @@ def edited(text: str, line: str, own: str, *, may_swap: bool = False) -> str:
         if tag == "equal":
             marked.append(there)
             continue
-        put_in += last - first
+        put_in += _counted(after[first:last])
         marked += [f"[-{gone}-]"] if gone else []
         marked += [f"{{+{there}+}}"] if there else []
         is_swap = may_swap and end - begin <= last - first
         named = [there, "" if is_swap else gone]
         is_given = is_given and all(is_worded(one.rstrip(_END), line) for one in named if one)
-    is_edit = is_given and before != after and 2 * put_in <= len(new)
+    is_edit = is_given and before != after and 2 * put_in <= _counted(after)
     return " ".join(marked) if is_edit else ""
+
+
+def _counted(words: Sequence[str]) -> int:
+    """Return how many words have a letter or a digit."""
+    return sum(any(map(str.isalnum, word)) for word in words)
 
 
 def _key(word: str) -> str:
