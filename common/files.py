@@ -15,7 +15,7 @@ from itertools import count, pairwise
 from pathlib import Path
 
 from common.constants import LOG_MAX_BYTES
-from common.errors import ConfigError, DiskFull, MachineTrouble, StorageError
+from common.errors import ConfigError, DiskFull, MachineTrouble, StorageError, UsageError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _MACHINE = {errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM, errno.EAGAIN}
@@ -98,6 +98,14 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o600) -> None
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
+
+
+def must_be_new(path: Path) -> None:
+    """Raise `UsageError` if something is at `path`, or if its folder does not exist."""
+    if os.path.lexists(path):
+        raise UsageError(f"{path} is there already", remedy="Name another file, or move that one away.")
+    if not path.parent.is_dir():
+        raise UsageError(f"The folder {path.parent} does not exist", remedy="Make it, or name a file elsewhere.")
 
 
 def expanded(path: Path) -> Path:

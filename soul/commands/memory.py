@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -16,7 +17,7 @@ import typer
 
 from common.clock import SystemClock
 from common.errors import SoulError, UsageError
-from common.files import write_atomic
+from common.files import must_be_new, write_atomic
 from common.json_lines import split_lines
 from common.settings import Settings
 from common.text.markdown import as_prose
@@ -127,7 +128,9 @@ def run_memory_export(
     root: Path,
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A new file; without it, the terminal.")] = None,
 ) -> None:
-    """Write all memories and profiles as lines of JSON, to a file or to standard output."""
+    """Write all memories and profiles as lines of JSON, to a new file or to standard output. Raises `UsageError`."""
+    if file is not None and file != _STDOUT:
+        must_be_new(file)
     _, home = at_hand(root)
     with reading(home.database) as connection:
         lines = list(snapshot_lines(connection))
@@ -135,7 +138,9 @@ def run_memory_export(
         write_json_lines(lines)
         return
     write_atomic(file, "".join(f"{line}\n" for line in lines))
-    write_lines(f"Wrote {counted(len(lines) - 1, 'line')} to {file}")
+    memories, fields = (sum(json.loads(line)["record"] == kind for line in lines) for kind in ("memory", "profile"))
+    told = f"{counted(memories, 'memory', 'memories')} and {counted(fields, 'field')} of profiles"
+    write_lines(f"Wrote {told} to {file}")
 
 
 def run_memory_import(

@@ -23,8 +23,8 @@ from typing import Annotated
 import typer
 
 from common.clock import SystemClock, parse_iso_or_none
-from common.errors import SoulError, UsageError
-from common.files import write_atomic
+from common.errors import SoulError
+from common.files import must_be_new, write_atomic
 from common.redact import Redactor
 from common.settings import Settings
 from common.version import __version__
@@ -138,8 +138,8 @@ def run_report(
     file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A new file; without it, the terminal.")] = None,
 ) -> None:
     """Print the report, or write it to a new file. Raises `UsageError` if the file exists."""
-    if file is not None and file.exists():
-        raise UsageError(f"{file} is there already", remedy="Name another file, or move that one away.")
+    if file is not None:
+        must_be_new(file)
     report = asyncio.run(report_of(root))
     if file is None:
         write_lines(*report.splitlines())

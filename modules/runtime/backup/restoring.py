@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from common.constants import LEFT_FREE_BYTES, TEXT_MAX_BYTES
 from common.errors import HomeLocked, StorageError, UsageError
-from common.files import read_bounded, storage_error, sync, write_atomic
+from common.files import must_be_new, read_bounded, storage_error, sync, write_atomic
 from modules.runtime.database.copies import is_marked_restored, mark_restored
 from modules.runtime.database.file import COPIES, copy, damaged, find_damage
 from modules.runtime.home import MOVED, RESTORED, Home
@@ -133,13 +133,12 @@ def write_backup(home: Home, target: Path, passphrase: str = "", *, ends: bool =
     With `ends` nobody lives in the home after it, so the database is not marked as an earlier copy.
 
     Raises:
-        UsageError: the file exists already.
+        UsageError: the file exists already, or its folder does not.
         ConfigError: there is no database yet, or a newer version wrote it.
         StorageError: the database is damaged, or the disk is full or refuses.
 
     """
-    if target.exists():
-        raise UsageError(f"{target} is there already", remedy="Name another file, or move that one away.")
+    must_be_new(target)
     try:
         with tempfile.TemporaryDirectory(prefix=".soul-backup-", dir=target.parent) as folder:
             unfinished = Path(folder) / "unfinished"  # nobody else can put anything there

@@ -18,7 +18,7 @@ import pytest
 
 from adapters.storage.keys import archive_key
 from common.clock import FakeClock, SystemClock
-from common.errors import ConfigError, IdentityError, SoulError
+from common.errors import ConfigError, IdentityError, SoulError, UsageError
 from common.files import write_atomic
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
@@ -288,7 +288,12 @@ def test_a_copy_comes_back_in_another_home_and_once(
     printed = capsys.readouterr().out
     run_memory_export(home.root, file)
     assert file.read_text() == printed
-    assert (file.stat().st_mode & 0o777, capsys.readouterr().out) == (0o600, f"Wrote 5 lines to {file}\n")
+    wrote = f"Wrote 3 memories and 2 fields of profiles to {file}\n"
+    assert (file.stat().st_mode & 0o777, capsys.readouterr().out) == (0o600, wrote)
+    for refused in (file, tmp_path / "none" / "copy.jsonl"):
+        with pytest.raises(UsageError):
+            run_memory_export(other.root, refused)
+    assert (file.read_text(), (tmp_path / "none").exists()) == (printed, False)
     run_memory_import(other.root, file)
     assert capsys.readouterr().out == "Took in 3 memories and 2 fields of profiles; 0 were known already\n"
     run_memory_import(other.root, file)
