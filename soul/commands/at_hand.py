@@ -50,9 +50,16 @@ def examined_settings(root: Path, content: bytes | None = None) -> tuple[Setting
     return settings, mistakes
 
 
-def at_hand(root: Path) -> tuple[Settings, Home]:
-    """Return valid settings and home; print mistakes on standard error. Raises `ConfigError` if there is no SOUL."""
+def at_hand(root: Path, *, needs: tuple[str, ...] = ()) -> tuple[Settings, Home]:
+    """Return valid settings and home; print mistakes on standard error.
+
+    Raises:
+        ConfigError: there is no SOUL, or a setting whose name begins with one of `needs` may be wrong.
+
+    """
     settings, mistakes = read_settings(root)
+    if wrong := [one for one in mistakes if needs and (not one.setting or one.setting.upper().startswith(needs))]:
+        raise SettingsError(wrong)
     clean = Redactor(settings.secrets).text
     for mistake in mistakes:
         write_lines(f"◆ Settings: {printable(clean(str(mistake)))} (`soul run` refuses it)", to=sys.stderr)

@@ -1,4 +1,4 @@
-"""Looks up the DID of a handle, for commands that need no login."""
+"""Looks up whom a DID or a handle means, for commands that need no login."""
 
 from __future__ import annotations
 
@@ -8,9 +8,29 @@ from urllib.parse import urlencode
 
 from adapters.web.types import Fetched
 from common.result import ApiResult, Err
+from common.settings import Settings
+from modules.runtime.database.file import reading
+from modules.runtime.home import Home
 
 _TIMEOUT_S = 10.0
 _MAX_BYTES = 64 * 1024
+
+
+def did_of(settings: Settings, home: Home, who: str) -> str:
+    """Return the DID of `who`, a DID or a handle: by the settings, the home or the network; "" if none knows it.
+
+    Raises:
+        UsageError: several accounts were seen under that handle.
+
+    """
+    from modules.services.rights.identify import identify  # noqa: PLC0415 - other commands need not wait for it
+
+    owner, handle = settings.owner_bluesky_social_handle, who.lstrip("@")
+    if owner and handle.lower() == owner.lower() and settings.owner_bluesky_social_handle_did:
+        return settings.owner_bluesky_social_handle_did
+    with reading(home.database) as connection:
+        known = identify(connection, home.memory / "relationships.json", who, (settings.agent_bluesky_username, owner))
+    return known.did or resolve(settings.atproto_service_url, handle) or ""
 
 
 def resolve(service: str, handle: str) -> str | None:

@@ -19,11 +19,10 @@ from modules.runtime.home import Home
 from modules.services.explanation.story import handle_of
 from modules.services.peers.relationships import Relationship, Relationships
 from modules.services.rights import store
-from modules.services.rights.identify import identify
 from modules.services.rights.mute import change_mute, withdrawn_line
 from soul.commands.at_hand import at_hand
 from soul.commands.beside import journal_beside
-from soul.commands.handles import resolve
+from soul.commands.handles import did_of
 from soul.commands.options import Muted
 from soul.terminal.output import write_answer
 from soul.terminal.plain import moment
@@ -66,25 +65,14 @@ def _handle(one: Relationship | None) -> str:
     return one_line(one.handle) if one else ""
 
 
-def _did_of(settings: Settings, home: Home, who: str) -> str:
-    """Return the DID of `who`, a DID or a handle, from the network or else from the home. Raises `UsageError`."""
-    if who.startswith("did:"):
-        return who
-    if did := resolve(settings.atproto_service_url, who.removeprefix("@")):
-        return did
-    with reading(home.database) as connection:
-        known = identify(connection, home.memory / _MET, who, (settings.agent_bluesky_username,))
-    if known.did:
-        return known.did
-    raise UsageError(f"Nobody is known by {who}", remedy="Check the handle, or give the DID: did:plc:abc123.")
-
-
 async def mute_account(settings: Settings, home: Home, who: str, *, off: bool) -> str:
     """Mute the account `who`, or with `off` end its mute and its own request for no reply; return a line on it.
 
     Raises `UsageError`.
     """
-    did, clock = await asyncio.to_thread(_did_of, settings, home, who), SystemClock()
+    did, clock = await asyncio.to_thread(did_of, settings, home, who), SystemClock()
+    if not did:
+        raise UsageError(f"Nobody is known by {who}", remedy="Check the handle, or give the DID: did:plc:abc123.")
     async with journal_beside(settings, home, clock) as (database, journal):
         handle = await database.run(partial(handle_of, did=did)) or _handle(_met(home).get(did))
         handle = handle or ("" if who == did else who.removeprefix("@"))
@@ -92,5 +80,7 @@ async def mute_account(settings: Settings, home: Home, who: str, *, off: bool) -
         for entry in entries:
             await journal.record(entry)
     whom = account_words(handle, did)
-    told = f"Unmuted {whom}" if off else f"Muted {whom}: the SOUL does not answer it, and does not read its posts"
+    told = f"Muted {whom}: the SOUL does not answer it, and does not read its posts"
+    if off:
+        told = f"Unmuted {whom}" if entries else f"{whom} was not muted, and had not asked for no replies"
     return ". ".join(filter(None, (told, withdrawn_line(withdrawn))))

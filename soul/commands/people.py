@@ -17,7 +17,7 @@ from common.clock import Clock, SystemClock
 from common.errors import SoulError, Transient, UsageError
 from common.person import Person
 from common.redact import Redactor
-from common.settings import Settings, load_settings
+from common.settings import Settings
 from common.text.untrusted import one_line
 from common.wording import counted, number
 from modules.runtime.console import Console, SilentConsole
@@ -33,6 +33,7 @@ from modules.services.rights.forgetting import Forgetting
 from modules.services.rights.left import Forgotten, entry_of
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.at_hand import at_hand
+from soul.commands.handles import did_of
 from soul.commands.options import Who
 from soul.terminal.output import printable, write_answer, write_lines
 from soul.terminal.plain import PlainConsole
@@ -45,6 +46,8 @@ _COUNTED = {
     "rights": "wishes and declarations",
     "store": "archives",
 }
+_TO_FORGET = ("AGENT_", "ATPROTO_", "MEMORY_DIR", "OWNER_", "STORAGE_")
+"""How the settings begin that say who must not be forgotten and where everything is stored."""
 _WORDS_SHOWN = 5
 _WORDS_CHARS = 160
 
@@ -52,12 +55,15 @@ _WORDS_CHARS = 160
 def run_know(root: Path, who: Who, *, as_json: bool) -> None:
     """Print what each store of the home holds about `who`. Raises `SoulError` if it cannot be read."""
     settings, home = at_hand(root)
+    did = did_of(settings, home, who)
 
     async def know() -> None:
         async with forgetting_beside(settings, home) as forgetting:
-            trace = await forgetting.trace(who)
+            trace = await forgetting.trace(did or who)
             held = await forgetting.about(trace)
         lines = [_named(trace.person)]
+        if not did:
+            lines.append("Entries under its DID are not shown: no DID was found. Give the DID instead: did:plc:abc123")
         lines.append("Entries of each store (one post or act stands in several of them):")
         for one in (one for one in held if one.count):
             lines.append(f"{_COUNTED.get(one.store, one.store):<28} {number(one.count)}")
@@ -80,18 +86,18 @@ def run_forget(
 
     Unless `yes`, `ask` must answer "yes"; without `ask`, the terminal is asked. Raises `UsageError` if there is none.
     """
-    settings = load_settings(root)
-    home = Home.at(root, settings.memory_dir)
+    settings, home = at_hand(root, needs=_TO_FORGET)
     clock = SystemClock()
     session = SessionFile(
         home.session, service_url=settings.atproto_service_url, identifier=settings.agent_bluesky_username
     )
     stored = session.load().session
     own_did = stored.did if stored else None
+    did = did_of(settings, home, who)
 
     async def request() -> bool:
         async with forgetting_beside(settings, home) as forgetting:
-            trace = await forgetting.trace(who)
+            trace = await forgetting.trace(did or who)
             count = sum(one.count for one in await forgetting.about(trace))
         person, own_name = trace.person, settings.agent_bluesky_username.lower()
         is_own = who.lstrip("@").lower() == own_name or (own_did is not None and person.did == own_did)

@@ -17,7 +17,7 @@ import pytest
 
 from adapters.storage.keys import workspace_key
 from common.clock import SystemClock
-from common.errors import UsageError
+from common.errors import SettingsError, UsageError
 from common.facts import PostFacts
 from common.files import write_atomic
 from common.person import SOMEBODY_DID
@@ -295,6 +295,45 @@ async def test_the_owner_and_the_soul_itself_are_not_forgotten(running_town: Run
     for who in ("@owner.test", "rowan.test"):
         with pytest.raises(UsageError):
             await asyncio.to_thread(run_forget, home.root, who, as_json=False, yes=True)
+
+
+async def test_whom_a_handle_means_is_known_from_the_settings_and_from_the_network(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, tobias = running_town.make_home("rowan"), running_town.account("tobias")
+    async with awake(home):
+        await asyncio.to_thread(run_mute, home.root, "@tobias.test", off=False, as_json=False)
+    for who, did, count in (
+        ("tobias.test", tobias, 1),
+        ("owner.test", running_town.account("owner"), 0),
+        ("x.test", "", 0),
+    ):
+        capsys.readouterr()
+        await asyncio.to_thread(run_know, home.root, who, as_json=True)
+        found = json.loads(capsys.readouterr().out)
+        rights = next(one["count"] for one in found["held"] if one["store"] == "rights")
+        assert (found["person"]["did"], rights) == (did, count)
+    with pytest.raises(UsageError, match="is the owner"):
+        await asyncio.to_thread(run_forget, home.root, "@Owner.test", as_json=False, yes=True)
+    await asyncio.to_thread(run_forget, home.root, "tobias.test", as_json=False, yes=True)
+    assert places_that_hold(home.root, tobias, "tobias") == []
+
+
+async def test_only_a_mistake_in_a_setting_that_forgetting_needs_keeps_somebody_from_being_forgotten(
+    running_town: RunningTown,
+) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    async with awake(home):
+        await asyncio.to_thread(run_mute, home.root, kit, off=False, as_json=False)
+    valid = home.env.read_text()
+    for mistake in ("OWNER_BLUESKY_SOCIAL_HANDLE_DID=somebody\n", "STORAGE_URL\n", "no setting at all\n"):
+        home.env.write_text(valid + mistake)
+        with pytest.raises(SettingsError):
+            await asyncio.to_thread(run_forget, home.root, kit, as_json=False, yes=True)
+    assert places_that_hold(home.root, kit)
+    home.env.write_text(f"{valid}SOUL_TIMEZONE=Here\n")
+    await asyncio.to_thread(run_forget, home.root, kit, as_json=False, yes=True)
+    assert places_that_hold(home.root, kit) == []
 
 
 async def test_it_asks_back_and_nobody_unknown_is_forgotten(running_town: RunningTown) -> None:

@@ -361,6 +361,8 @@ async def test_a_handle_will_do(running_town: RunningTown, capsys: pytest.Captur
         for off in (False, True):
             await asyncio.to_thread(run_mute, home.root, "@kit.test", off=off, as_json=True)
             assert [one["did"] for one in json.loads(capsys.readouterr().out)] == ([] if off else [kit])
+        await asyncio.to_thread(run_mute, home.root, "@kit.test", off=True, as_json=False)
+        assert "Unmuted" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("did", "off"), [("", True), ("nobody-there.test", False)])
