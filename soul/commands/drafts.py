@@ -69,6 +69,12 @@ def run_drafts(
 
     Raises `NotWaiting`, before anything is decided, if one of `ids` does not wait.
     """
+    owned = {"--text": DraftAction.EDIT, "--reason": DraftAction.REJECT, "--pager": DraftAction.SHOW}
+    for option, given in zip(owned, (text is not None, bool(reason), in_pager), strict=True):
+        if given and action is not owned[option]:
+            raise UsageError(
+                f"`soul drafts {action}` takes no {option}", remedy=f"It belongs to `soul drafts {owned[option]} ID`."
+            )
     if action is not DraftAction.LIST and not ids:
         raise UsageError(f"Which draft? `soul drafts {action} ID`", remedy="`soul drafts` shows what waits.")
     settings, home = at_hand(root)

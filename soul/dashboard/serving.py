@@ -51,7 +51,7 @@ async def _until_ended(settings: Settings, home: Home) -> None:
     for signum in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(signum, ended.set)
     async with serving_dashboard(settings, home, SystemClock()) as address:
-        write_lines(f"The page of {settings.agent_name}: {address}", "Ctrl-C ends the page; the SOUL goes on.")
+        write_lines(f"The page of {settings.agent_name}: {address}", "Ctrl-C ends only this page.")
         await ended.wait()
 
 
