@@ -33,7 +33,7 @@ def exit_code_of(error: Exception) -> ExitCode:
             return ExitCode.IN_USE
         case errors.MachineTrouble():
             return ExitCode.MACHINE
-        case errors.UsageError():
+        case errors.UsageError() | errors.NotWaiting():
             return ExitCode.USAGE
         case errors.ConfigError() | errors.IdentityError() | errors.Auth() | errors.ModelRefused() if not isinstance(
             error, errors.PortTaken

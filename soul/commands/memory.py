@@ -87,7 +87,7 @@ def run_memory_show(
     *,
     as_json: bool,
 ) -> None:
-    """Print one memory in full, and all others ever stored about its subject. Raises `SoulError` if there is none."""
+    """Print one memory in full, and all others ever stored about its subject. Raises `UsageError` if there is none."""
     settings, home = at_hand(root)
 
     async def find(store: MemoryStore) -> tuple[Memory | None, list[Memory]]:
@@ -95,7 +95,7 @@ def run_memory_show(
 
     memory, history = _ask(home, find)
     if memory is None:
-        raise SoulError(f"There is no memory {memory_id}", remedy="`soul memory list` shows them.")
+        raise UsageError(f"There is no memory {memory_id}", remedy="`soul memory list` shows them.")
     others = [f"  {line}" for each in history if each.id != memory.id for line in _whole(each, settings)]
     head = ["", "Under the same subject, newest first:"] if others else []
     shown = {**asdict(memory), "history": [asdict(each) for each in history]}
@@ -105,15 +105,15 @@ def run_memory_show(
 def run_memory_forget(
     root: Path, memory_id: Annotated[str, typer.Argument(metavar="ID", help="The number of the memory.")]
 ) -> None:
-    """Delete one memory and its copies. Raises `SoulError` if there is none."""
+    """Delete one memory and its copies. Raises `UsageError` if there is none."""
     write_lines(asyncio.run(forget_memory(*at_hand(root), memory_id)))
 
 
 async def forget_memory(settings: Settings, home: Home, number: str) -> str:
-    """Delete one memory and its copies; return a line on it. Raises `SoulError` if there is none."""
+    """Delete one memory and its copies; return a line on it. Raises `UsageError` if there is none."""
     known = int(number) if number.isascii() and number.isdecimal() else 0
     if (gone := await ask_memories(home, lambda store: store.get(known))) is None:
-        raise SoulError(f"There is no memory {number}", remedy="`soul memory list` shows them.")
+        raise UsageError(f"There is no memory {number}", remedy="`soul memory list` shows them.")
     async with forgetting_beside(settings, home) as forgetting:
         await forgetting.forget_memory(gone)
     for main in (True, False):  # the page quotes memories; a SOUL that is awake writes it again when it stops
@@ -152,7 +152,9 @@ def run_memory_import(
     try:
         text = sys.stdin.read() if file == _STDOUT else file.read_text(encoding="utf-8")
     except OSError as error:
-        raise SoulError(f"{file} cannot be read: {error.strerror}") from error
+        raise UsageError(
+            f"{file} cannot be read: {error.strerror}", remedy="Name a file of `soul memory export`."
+        ) from error
     except UnicodeDecodeError:
         raise SoulError(f"{file} is not UTF-8 text", remedy="It should be what `soul memory export` wrote.") from None
 

@@ -20,7 +20,7 @@ import typer
 from adapters.storage.keys import SKILL_NAME
 from common.clock import SystemClock, span
 from common.constants import SECOND_MS
-from common.errors import NotWaiting, SoulError
+from common.errors import NotWaiting, SoulError, UsageError
 from common.redact import Redactor
 from common.settings import Settings
 from common.text.markdown import joined_lines
@@ -233,7 +233,7 @@ def _none_waits(file: str) -> NotWaiting:
 def _found(history: SelfHistory, file: str, name: str) -> Version:
     version = history.find(name)
     if version is None:
-        raise SoulError(
+        raise UsageError(
             f"There is no version {name} of {file}, or more than one begins so", remedy="`soul self log` shows them."
         )
     return version

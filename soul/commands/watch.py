@@ -48,7 +48,7 @@ def run_watch(
     """Watch over the SOULs until SIGTERM or Ctrl-C. Raises `ConfigError` if the address cannot be listened at."""
     accounts, state = expanded(accounts).resolve(), expanded(state).resolve()
     if not accounts.is_dir():
-        raise ConfigError(f"{accounts} is not a folder", remedy="Give the folder that holds one folder for each SOUL.")
+        raise UsageError(f"{accounts} is not a folder", remedy="Give the folder that holds one folder for each SOUL.")
     if bool(wake) == bool(fleet):
         raise UsageError("One thing must start a SOUL", remedy="Give either --wake or --fleet.")
 

@@ -12,7 +12,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from common.constants import STATE_MAX_BYTES, TEXT_MAX_BYTES
-from common.errors import ConfigError
+from common.errors import ConfigError, UsageError
 from common.files import read_bounded
 from common.settings import KNOWN, complaint, settings_of
 
@@ -143,11 +143,11 @@ class _PlainLoader(yaml.SafeLoader):
 
 
 def read_fleet(path: Path) -> Fleet:
-    """Read and check FLEET.yaml. Raises `ConfigError` with a one-line message."""
+    """Read and check FLEET.yaml. Raises `UsageError` if it cannot be read, and `ConfigError` for its content."""
     try:
         return Fleet.model_validate(yaml.load(read_bounded(path, STATE_MAX_BYTES), _PlainLoader))  # noqa: S506 - safe
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror or error}", remedy=_SEE) from error
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}", remedy=_SEE) from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

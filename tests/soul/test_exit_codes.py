@@ -5,11 +5,14 @@ Proves that no life begins with a setting that would be ignored, and that the ow
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from soul import cli
 from tests.running_town import write_home
@@ -27,6 +30,9 @@ def home(tmp_path: Path) -> Home:
         ("drafts", "show"),
         ("drafts", "approve"),
         ("drafts", "bogus"),
+        ("drafts", "approve", "2", "--text", "better"),
+        ("drafts", "list", "2", "--reason", "late"),
+        ("drafts", "reject", "2", "--pager"),
         ("talks", "show"),
         ("talks", "--limit", "0"),
         ("memory", "list", "--since", "yesterday"),
@@ -49,6 +55,28 @@ def test_a_wrong_value_ends_with_code_2_in_one_line_and_with_json_as_json(
     out, err = capsys.readouterr()
     assert err == ""
     assert set(json.loads(out)) == {"error", "remedy"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "drafts show 9",
+        "memory show 9",
+        "memory forget 9",
+        "memory import no-such-file",
+        "schedule --remove 9",
+        "self show 9",
+        "skills log tea",
+        "talks show 9",
+    ],
+)
+async def test_what_is_named_and_does_not_exist_ends_with_code_2(
+    home: Home, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    home.memory.mkdir()
+    await (await Database.open(home.database, MIGRATIONS)).close()
+    assert await asyncio.to_thread(cli.run, [*words.split(), "--home", str(home.root)]) == 2
+    assert capsys.readouterr().err.count("✗") == 1
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from common.errors import SoulError
+from common.errors import UsageError
 from common.session_keys import FORMER_PREFIX
 from modules.services.sessions import archives, store
 from modules.services.sessions.archives import Archive
@@ -83,15 +83,15 @@ def find(connection: sqlite3.Connection, given: str) -> Session:
     """Return the conversation with this id, or with an id that begins with it.
 
     Raises:
-        SoulError: there is none, or more than one.
+        UsageError: there is none, or more than one.
 
     """
     meant = [row[0] for row in connection.execute(_NAMED, {"given": given})] if given else []
     if len(meant) > 1:
-        raise SoulError(f"{len(meant)} conversations begin with {given}", remedy="Give more characters of the id.")
+        raise UsageError(f"{len(meant)} conversations begin with {given}", remedy="Give more characters of the id.")
     session = store.find(connection, meant[0]) if meant else None
     if session is None or session.key.startswith(FORMER_PREFIX):
-        raise SoulError(f"There is no conversation {given!r}", remedy="`soul talks` shows them.")
+        raise UsageError(f"There is no conversation {given!r}", remedy="`soul talks` shows them.")
     return session
 
 

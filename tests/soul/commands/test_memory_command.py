@@ -129,7 +129,7 @@ def test_one_memory_is_shown_whole_with_what_it_replaced(home: Home, capsys: pyt
     run_memory_show(home.root, 3, as_json=True)
     found = json.loads(capsys.readouterr().out)
     assert (found["body"], [each["id"] for each in found["history"]]) == ("Oil nothing.", [3, 1])
-    with pytest.raises(SoulError, match="no memory 9"):
+    with pytest.raises(UsageError, match="no memory 9"):
         run_memory_show(home.root, 9, as_json=False)
 
 

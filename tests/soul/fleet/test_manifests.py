@@ -358,7 +358,7 @@ def test_what_is_no_fleet_at_all_is_told_in_one_line(
     file.write_text(content, encoding="utf-8")
     assert cli.run(["fleet", "render", str(file)]) == 78
     assert str(file) in capsys.readouterr().err
-    assert cli.run(["fleet", "render", str(tmp_path / "none.yaml")]) == 78
+    assert cli.run(["fleet", "render", str(tmp_path / "none.yaml")]) == 2
     assert "none.yaml cannot be read" in capsys.readouterr().err
 
 
