@@ -9,7 +9,7 @@ from pathlib import Path
 
 from common.clock import parse_iso_or_none
 from common.constants import STATE_MAX_BYTES
-from common.files import read_bounded, write_atomic
+from common.files import read_bounded, storage_error, write_atomic
 from common.result import Ok
 
 SLEEP = "sleep"
@@ -104,13 +104,16 @@ def write_watcher(memory: Path, url: str, name: str, token: str) -> None:
 
 
 def request_wake(memory: Path) -> bool:
-    """Ask a SOUL that sleeps, or is about to, to wake: something was written for it. Raises `OSError`.
+    """Ask a SOUL that sleeps, or is about to, to wake: something was written for it. Raises `StorageError`.
 
     A watcher on this machine sees it; another is asked. Return False if that one does not answer: it is seen later.
     """
     if not is_noted(memory):
         return True
-    (memory / _WAKE).touch(mode=_PRIVATE)
+    try:
+        (memory / _WAKE).touch(mode=_PRIVATE)
+    except OSError as error:
+        raise storage_error(memory / _WAKE, error) from error
     if (note := read_note(memory)) and not note.kept_by:
         # NOTE(self): imported here, so that reading a note does not wait for it.
         import asyncio  # noqa: PLC0415
@@ -137,10 +140,17 @@ def is_wake_requested(memory: Path) -> bool:
 
 
 def clear_request(memory: Path) -> None:
-    """Clear the request; call this before looking at what was written."""
-    (memory / _WAKE).unlink(missing_ok=True)
+    """Clear the request; call this before looking at what was written. Raises `StorageError`."""
+    _delete(memory / _WAKE)
 
 
 def woke(memory: Path) -> None:
-    """Delete the note: the SOUL is awake."""
-    (memory / _NOTE).unlink(missing_ok=True)
+    """Delete the note: the SOUL is awake. Raises `StorageError`."""
+    _delete(memory / _NOTE)
+
+
+def _delete(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise storage_error(path, error) from error

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import StorageError
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
+from modules.runtime.sleep_note import woke
 from soul import cli
 from tests.running_town import write_home
 
@@ -128,6 +130,12 @@ def test_self_check_refuses_what_a_start_refuses(home: Home) -> None:
     home.env.write_text(kept)
     home.soul.write_text("")
     assert cli.run([*at]) == 78
+
+
+def test_a_sleep_note_that_cannot_be_deleted_is_an_error_with_a_remedy(home: Home) -> None:
+    (home.memory / "sleep.json").mkdir(parents=True)
+    with pytest.raises(StorageError, match=r"sleep\.json"):
+        woke(home.memory)
 
 
 def test_resume_says_when_nothing_was_paused(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
