@@ -10,6 +10,7 @@ import difflib
 import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -26,11 +27,11 @@ from common.settings import Settings
 from common.text.markdown import joined_lines
 from modules.lives.growth.handle import because
 from modules.runtime.database.file import reading
-from modules.runtime.home import Home, SoulDocument, read_self
+from modules.runtime.home import Home, SoulDocument, check_self, read_self
 from modules.services.craft.wording import behind, rests_on
 from modules.services.experiences.log import named
 from modules.services.identity.entries import change_of, see_held, what_moved
-from modules.services.identity.history import SelfHistory, held_documents, sha256
+from modules.services.identity.history import SelfHistory, held_documents, path_of, sha256
 from modules.services.identity.identity import extract_from_self
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.types import DOCUMENTS, OWN_SKILL, SELF, HeldEdit, SelfEdit, Version
@@ -71,7 +72,7 @@ _Version = Annotated[str, typer.Argument(metavar="VERSION", help="The version.")
 def run_self_log(root: Path, *, file: _File = SELF, as_json: bool) -> None:
     """Print every kept version, newest first, with who wrote it and why."""
     settings, home = at_hand(root)
-    with SelfHistory(home, file).alone() as history:
+    with _history(home, file) as history:
         versions, now = history.versions(), sha256(history.current())
     listed = [{**asdict(version), "current": version.sha256 == now} for version in versions]
     lines = [] if versions else [_UNCHANGED]
@@ -90,7 +91,7 @@ def run_self_log(root: Path, *, file: _File = SELF, as_json: bool) -> None:
 def run_self_show(root: Path, version: _Version, *, file: _File = SELF) -> None:
     """Print one version: who wrote it, why, the experiences behind it, and its text. Raises `SoulError`."""
     settings, home = at_hand(root)
-    with SelfHistory(home, file).alone() as history:
+    with _history(home, file) as history:
         found = _found(history, file, version)
         text = history.read(found).decode(errors="replace")
     when = moment(found.at, settings.soul_timezone) if found.at else "?"
@@ -109,8 +110,11 @@ def run_self_check(root: Path) -> bool:
     """
     home = Home.at(root, settings_to_run(root).memory_dir)
     SoulDocument(home.soul)  # raises for what a start would refuse
+    check_self(home)
     text = read_self(home)
     me = extract_from_self(text)
+    is_empty = home.self_md.exists() and not text.strip()
+    warnings = [f"{home.self_md} is empty: no prompt says who it has become", *me.warnings] if is_empty else me.warnings
     mechanics = me.social_mechanics
     write_lines(
         f"Voice: {joined_lines(me.voice.splitlines())[0] if me.voice else 'nothing'}",
@@ -123,9 +127,9 @@ def run_self_check(root: Path) -> bool:
         f"Interests: {', '.join((*me.explorations, *me.current_focus)) or 'nothing'}",
         *([f"Read by the model only, and by no rule or setting: {', '.join(me.others)}"] if me.others else []),
     )
-    for warning in me.warnings:
+    for warning in warnings:
         write_lines(f"{_place_of(warning, text)}{warning}", to=sys.stderr)
-    return not me.warnings
+    return not warnings
 
 
 def _place_of(warning: str, text: str) -> str:
@@ -168,7 +172,7 @@ def run_self_diff(
     file: _File = SELF,
 ) -> None:
     """Print what changed since `version`; without one, what the last change did. Raises `SoulError`."""
-    with SelfHistory(at_hand(root)[1], file).alone() as history:
+    with _history(at_hand(root)[1], file) as history:
         now = history.current()
         old = _found(history, file, version) if version else _before(history, now)
         before = history.read(old) if old else b""
@@ -191,7 +195,7 @@ def show_held(home: Home, given: str, timezone: str, *, as_json: bool) -> None:
 def run_self_rollback(root: Path, version: _Version, *, file: _File = SELF) -> None:
     """Restore a version of the document. Raises `SoulError` if there is no such version, or it is refused."""
     settings, home = at_hand(root)
-    with SelfHistory(home, file).alone() as history:
+    with _history(home, file) as history:
         old = _found(history, file, version)
     change = asyncio.run(with_keeper(settings, home, file, lambda keeper: keeper.roll_back(old)))
     write_lines(reported(change, file, f"{file} is back to {old.name}"))
@@ -228,6 +232,21 @@ async def decided(keeper: SelfKeeper, given: str, *, approve: bool, reason: str 
 
 def _none_waits(file: str) -> NotWaiting:
     return NotWaiting(f"No change of {file} waits for you", remedy="`soul drafts` shows what waits.")
+
+
+def no_skill(document: str) -> UsageError:
+    """Return the error for a skill that the SOUL does not have."""
+    return UsageError(
+        f"There is no skill {document.removeprefix(OWN_SKILL)} of its own", remedy="`soul skills list` shows them."
+    )
+
+
+def _history(home: Home, document: str) -> AbstractContextManager[SelfHistory]:
+    """Return the history of a document, to be read. Raises `UsageError` if there never was such a skill."""
+    history = SelfHistory(home, document)
+    if document.startswith(OWN_SKILL) and not history.is_kept and not path_of(home, document).is_file():
+        raise no_skill(document)
+    return history.reading()
 
 
 def _found(history: SelfHistory, file: str, name: str) -> Version:

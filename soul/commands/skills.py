@@ -16,7 +16,6 @@ import typer
 
 from adapters.storage.keys import SKILL_NAME
 from common.constants import TEXT_MAX_BYTES
-from common.errors import UsageError
 from common.files import read_bounded
 from modules.runtime.home import Home
 from modules.services.identity.history import held_documents, path_of
@@ -24,7 +23,15 @@ from modules.services.identity.types import OWN_SKILL
 from modules.services.skills.own import switched
 from modules.services.skills.skills import FILE, MOST_READ, SkillEntry, read_page
 from soul.commands.at_hand import at_hand
-from soul.commands.self_ import document_named, reported, run_self_diff, run_self_log, run_self_rollback, with_keeper
+from soul.commands.self_ import (
+    document_named,
+    no_skill,
+    reported,
+    run_self_diff,
+    run_self_log,
+    run_self_rollback,
+    with_keeper,
+)
 from soul.resources import SKILLS
 from soul.terminal.output import write_answer, write_lines
 
@@ -89,7 +96,7 @@ def run_skills_switch(root: Path, name: _Name, *, off: bool) -> None:
 def _document(root: Path, name: str) -> str:
     document = document_named(f"{OWN_SKILL}{name}")
     if not path_of(at_hand(root)[1], document).is_file():
-        raise UsageError(f"There is no skill {name} of its own", remedy="`soul skills list` shows them.")
+        raise no_skill(document)
     return document
 
 

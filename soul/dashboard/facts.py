@@ -352,7 +352,7 @@ class PageFacts:
                 found = proposals(connection)[:_FRICTION_SHOWN]
                 proposed = [(proposal_stands(one), rests_on(connection, one), one.cause) for one in found]
         wishes = extract_from_self(read_self(self.home)).wishes
-        with SelfHistory(self.home).alone() as history:
+        with SelfHistory(self.home).reading() as history:
             changes = self._changes(history)
         waiting = list(filter(None, map(self._held, held_documents(self.home))))
         told = {"friction": friction, "proposals": proposed, "skills": own_skills(self.home), "wishes": wishes}

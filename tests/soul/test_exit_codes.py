@@ -128,8 +128,22 @@ def test_self_check_refuses_what_a_start_refuses(home: Home) -> None:
     home.env.write_text(f"{kept}BUDGET_USD_PER_DAY=1\n")
     assert cli.run([*at]) == 78
     home.env.write_text(kept)
+    home.self_md.write_text("")
+    assert cli.run([*at]) == 1
+    home.self_md.write_bytes(b"\xff\xfe")
+    assert cli.run([*at]) == 78
+    home.self_md.unlink()
     home.soul.write_text("")
     assert cli.run([*at]) == 78
+
+
+def test_reading_a_history_that_is_not_there_creates_nothing(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    at = ("--home", str(home.root))
+    for command in ("log", "diff"):
+        assert cli.run(["self", command, *at]) == 0
+        assert cli.run(["self", command, "--file", "skills/zork", *at]) == 2
+    assert "zork" in capsys.readouterr().err
+    assert not home.memory.exists()
 
 
 def test_a_sleep_note_that_cannot_be_deleted_is_an_error_with_a_remedy(home: Home) -> None:

@@ -18,7 +18,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -50,7 +50,7 @@ _TOLD = ("at", "by", "reason", "sha256")
 
 
 class SelfHistory:
-    """The versions of one document (one of `DOCUMENTS` or an own skill); to be used inside `alone` only.
+    """The versions of one document (one of `DOCUMENTS` or an own skill); to be used inside `alone` or `reading` only.
 
     Attributes:
         amiss: a line for the owner after the waiting change could not be read and was set aside.
@@ -90,6 +90,12 @@ class SelfHistory:
             yield self
         finally:
             os.close(handle)
+
+    @contextmanager
+    def reading(self) -> Iterator[Self]:
+        """Do as `alone`, to read; a history that is missing or cannot be written is left as it is, without a lock."""
+        with self.alone() if os.access(self._folder, os.W_OK) else nullcontext():
+            yield self
 
     def current(self) -> bytes:
         """Return the text of the document; empty if there is none. Raises `StorageError`."""
@@ -334,7 +340,7 @@ def kept_documents(home: Home) -> list[str]:
 
 def came_of(home: Home, document: str, cite: str) -> tuple[Literal["held", "changed", "rejected", ""], str]:
     """Return the state of the change that cites this, and the owner's reason for a rejection; "" for none."""
-    with SelfHistory(home, document).alone() as history:
+    with SelfHistory(home, document).reading() as history:
         held, versions, rejected = history.held(), history.versions(), history.rejected()
     if held and cite in held.cites:
         return "held", ""
@@ -357,7 +363,7 @@ def rejected_edits(home: Home) -> list[dict[str, str]]:
     """
     found: list[dict[str, str]] = []
     for document in kept_documents(home):
-        with SelfHistory(home, document).alone() as history:
+        with SelfHistory(home, document).reading() as history:
             approved = history.newest() if document.startswith(OWN_SKILL) else None
             stand = (one for one in history.rejected() if not approved or one.at > approved.at)
             found += [{"document": document, "at": one.at, "reason": one.reason} for one in stand]
