@@ -10,7 +10,7 @@ from common.errors import ConfigError, SettingsError
 from common.redact import Redactor
 from common.settings import Settings, read_settings
 from modules.runtime.home import Home
-from soul.terminal.output import printable, write_lines
+from soul.terminal.output import write_lines
 
 
 def settings_to_run(root: Path) -> Settings:
@@ -62,5 +62,5 @@ def at_hand(root: Path, *, needs: tuple[str, ...] = ()) -> tuple[Settings, Home]
         raise SettingsError(wrong)
     clean = Redactor(settings.secrets).text
     for mistake in mistakes:
-        write_lines(f"◆ Settings: {printable(clean(str(mistake)))} (`soul run` refuses it)", to=sys.stderr)
+        write_lines(f"◆ Settings: {clean(str(mistake))} (`soul run` refuses it)", to=sys.stderr)
     return settings, Home.at(root, settings.memory_dir)

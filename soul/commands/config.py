@@ -25,7 +25,7 @@ from common.wording import counted
 from soul.commands.at_hand import examined_settings, settings_to_run
 from soul.commands.handles import resolve
 from soul.resources import template
-from soul.terminal.output import printable, write_json, write_lines, write_mistakes
+from soul.terminal.output import visible, write_json, write_lines, write_mistakes
 
 _HIDDEN = "(hidden)"
 _OWNER, _OWNER_DID = "OWNER_BLUESKY_SOCIAL_HANDLE", "OWNER_BLUESKY_SOCIAL_HANDLE_DID"
@@ -240,7 +240,7 @@ def _settable(root: Path, name: str) -> str:
 
 def _line(row: dict[str, Any]) -> str:
     default = f" (default: {row['default']})" if row["default"] else ""
-    return printable(f"{row['name']}={row['value']}" if row["value"] else f"{row['name']} is not set{default}")
+    return visible(f"{row['name']}={row['value']}" if row["value"] else f"{row['name']} is not set{default}")
 
 
 def _shown(name: str, value: str) -> str:

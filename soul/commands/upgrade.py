@@ -32,7 +32,7 @@ from modules.services.burn_in.policy import BURN_IN_S
 from soul.app import open_soul
 from soul.commands.at_hand import settings_to_run
 from soul.commands.waking import refuse_moved
-from soul.terminal.output import printable, write_lines
+from soul.terminal.output import visible, write_lines
 
 UNFINISHED = ".upgrade"
 """The folder in the home that holds the copy until it has woken."""
@@ -97,11 +97,11 @@ def _wakes(trial: Home, settings: Settings) -> list[str]:
     try:
         asyncio.run(_wake(trial, settings.model_copy(update=_ONLY_HERE), console))
     except Exception as error:
-        why = printable(str(error) if isinstance(error, SoulError) else f"{type(error).__name__}: {error}")
+        why = visible(str(error) if isinstance(error, SoulError) else f"{type(error).__name__}: {error}")
         told = clean(why).replace(str(trial.root), "the copy")
         problem = f"Version {__version__} does not wake in a copy of this home: {told}"
         raise SoulError(problem, remedy=_AS_IT_WAS) from error
-    return [clean(printable(f"{told} {why}")) for kind, told, why in console.lines if kind in {"warn", "error"}]
+    return [clean(visible(f"{told} {why}")) for kind, told, why in console.lines if kind in {"warn", "error"}]
 
 
 async def _wake(trial: Home, settings: Settings, console: SilentConsole) -> None:

@@ -114,7 +114,8 @@ def write_error(message: str, remedy: str = "", *, as_json: bool = False) -> Non
     if as_json:
         write_json({"error": message, "remedy": remedy})
         return
-    write_lines(f"✗ {printable(message)}", *([f"  → {printable(remedy)}"] if remedy else []), to=sys.stderr)
+    # NOTE(self): its spaces stay as they are: it may name a path or a command that is copied.
+    write_lines(f"✗ {message}", *([f"  → {remedy}"] if remedy else []), to=sys.stderr)
 
 
 def write_mistakes(mistakes: Sequence[SoulError]) -> None:

@@ -137,6 +137,14 @@ def test_self_check_refuses_what_a_start_refuses(home: Home) -> None:
     assert cli.run([*at]) == 78
 
 
+@pytest.mark.parametrize("name", ["a  b", "a\u3000b", "a\u00a0b"])
+def test_the_path_in_a_remedy_is_the_one_that_was_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert cli.run(["status", "--home", str(tmp_path / name)]) == 78
+    assert f"`soul init --home '{tmp_path / name}'`" in capsys.readouterr().err
+
+
 def test_reading_a_history_that_is_not_there_creates_nothing(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     at = ("--home", str(home.root))
     for command in ("log", "diff"):
