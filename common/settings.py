@@ -33,6 +33,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _REPOSITORY = re.compile(r"[\w.-]{1,100}", re.ASCII)
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _MAX_PORT = 65_535
+_MODEL_PATH = "/chat/completions"
 _ROOM_EXAMPLE = "ws://192.0.2.2:7777"
 _ORIGIN_EXAMPLE = "http://192.0.2.2:8000"
 _COMPLAINTS = {
@@ -48,6 +49,12 @@ def _http_url(value: str) -> str:
     if parsed.scheme not in {"http", "https"} or not parsed.hostname:
         raise ValueError("must be a URL that starts with http:// or https://")
     return value.rstrip("/")
+
+
+def _model_url(value: str) -> str:
+    if value.endswith(_MODEL_PATH):
+        raise ValueError(f"must leave out {_MODEL_PATH}, which is added to it")
+    return value
 
 
 def _space_url(value: str) -> str:
@@ -107,6 +114,7 @@ RepositoryName = Annotated[str, AfterValidator(_repository_name)]
 RepositoryOrNone = Annotated[str, AfterValidator(lambda value: value and _repository_name(value))]
 TimeZone = Annotated[str, AfterValidator(_zone)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
+ModelUrl = Annotated[HttpUrl, AfterValidator(_model_url)]
 SpaceUrl = Annotated[str, AfterValidator(_space_url)]
 
 
@@ -241,7 +249,7 @@ class Settings(RoomSettings):
     space_discovery: bool = True
 
     ai_gateway_api_key: Annotated[SecretStr, HeaderKey] = Field(min_length=1)
-    ai_gateway_base_url: HttpUrl = "https://ai-gateway.vercel.sh/v1"
+    ai_gateway_base_url: ModelUrl = "https://ai-gateway.vercel.sh/v1"
     ai_gateway_model: str = Field(default="openai/gpt-5.2", min_length=1)
     ai_gateway_model_cheap: str = ""
     ai_gateway_vision: Vision = "auto"
@@ -366,6 +374,9 @@ def read_settings(home: Path, content: bytes | None = None) -> tuple[Settings, l
     """
     found, file = given(home, content), env_file(home)
     if content is None and not (file.exists() or found.values.get("agent_name") or (home / ".memory").is_dir()):
+        if home.exists() and not home.is_dir():
+            remedy = f"Name its folder, such as `--home {shlex.quote(str(home.parent))}`."
+            raise ConfigError(f"There is no SOUL here: {home.absolute()} is a file", remedy=remedy)
         lacks = f"has no {file.name}" if home.is_dir() else "does not exist"
         raise ConfigError(f"There is no SOUL here: the folder {home.absolute()} {lacks}", remedy=explained_by(home, ""))
     settings, mistakes = settings_of(found.values)

@@ -62,7 +62,8 @@ from soul.resources import SKILLS
 
 _PROBE_TOKENS = 256
 _MEASURED_TOKENS = 10_000
-_NO_LIST = {404, 405, 501}
+_NOT_FOUND = 404
+_NO_LIST = {_NOT_FOUND, 405, 501}
 _MEASURE = "`soul doctor --measure` asks it a question"
 _ADDRESS = "Check AI_GATEWAY_BASE_URL and AI_GATEWAY_MODEL, and that the service is up."
 
@@ -90,7 +91,11 @@ async def _look_up(settings: Settings) -> list[Finding]:
     except Exception as error:
         verdict, _ = connection.judge(error)
         if verdict.status in _NO_LIST:
-            return [Finding("model", "ok", f"not looked up, as the service lists no models; {_MEASURE}")]
+            told = f"not looked up, as the service lists no models; {_MEASURE}"
+            if verdict.status == _NOT_FOUND:
+                remedy = "Check AI_GATEWAY_BASE_URL: the address nearly always ends with /v1."
+                return [Finding("model", "warn", told, remedy)]
+            return [Finding("model", "ok", told)]
         refused = refusal(verdict, model)
         return [Finding("model", "fail", str(refused), refused.remedy or _ADDRESS)]
     finally:

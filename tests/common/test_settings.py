@@ -80,6 +80,7 @@ def test_where_nobody_lives_only_that_is_said_with_the_way_to_begin(tmp_path: Pa
         ("SPACE_URL", "ws://fe80::1", "port from 1 to 65535"),
         ("SPACE_URL", "ws://[::1", "must be a URL such as ws://192.0.2.2:7777"),
         ("SPACE_URL", "ws://a..b:7777", "must be a URL such as ws://192.0.2.2:7777"),
+        ("AI_GATEWAY_BASE_URL", "http://127.0.0.1:8080/v1/chat/completions/", "leave out /chat/completions"),
         ("AI_GATEWAY_BASE_URL", f"https://{'a' * 64}.example/v1", "must be a URL such as"),
         ("SPACE_URL", "http://127.0.0.1:7777", "must be a URL such as ws://192.0.2.2:7777"),
         ("SPACE_URL", "ws://:7777", "must be a URL such as ws://192.0.2.2:7777"),

@@ -137,6 +137,13 @@ def test_self_check_refuses_what_a_start_refuses(home: Home) -> None:
     assert cli.run([*at]) == 78
 
 
+def test_a_file_in_place_of_a_folder_is_told(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["status", "--home", str(home.env)]) == 78
+    told = capsys.readouterr().err
+    assert f"{home.env} is a file" in told
+    assert f"`--home {home.root}`" in told
+
+
 @pytest.mark.parametrize("name", ["a  b", "a\u3000b", "a\u00a0b"])
 def test_the_path_in_a_remedy_is_the_one_that_was_given(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str

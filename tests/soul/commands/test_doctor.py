@@ -213,8 +213,8 @@ _PEER = {
 CAP = 100_000
 
 
-async def about_the_model(home: Home) -> Finding:
-    (finding,) = [item for item in await examine(home.root, measure=True) if item.check == "model"]
+async def about_the_model(home: Home, *, measure: bool = True) -> Finding:
+    (finding,) = [item for item in await examine(home.root, measure=measure) if item.check == "model"]
     return finding
 
 
@@ -260,6 +260,13 @@ async def test_when_the_day_is_used_up_it_asks_nothing_and_says_so(running_town:
     assert (finding.level, running_town.mind.asked, await calls(home)) == ("warn", [], [])
     assert "not asked: The day's budget does not allow it" in finding.message
     assert "BUDGET_TOKENS_PER_DAY" in finding.remedy
+
+
+async def test_an_address_where_no_models_are_found_is_doubted(running_town: RunningTown) -> None:
+    with serving() as model:
+        home = running_town.make_home("rowan", AI_GATEWAY_BASE_URL=model.url)
+        finding = await about_the_model(home, measure=False)
+    assert (finding.level, "/v1" in finding.remedy) == ("warn", True)
 
 
 async def test_without_a_budget_it_asks_nothing(running_town: RunningTown) -> None:
