@@ -33,7 +33,7 @@ from modules.lives.messages.perceive import ACCESS_REMEDY
 from modules.runtime.budget.budget import build_budget, load_prices
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
-from modules.runtime.home import Home, SoulDocument, check_self, lock_holder, read_self
+from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.rows import Journal
 from modules.runtime.llm.connection import BudgetGuard, Connection, NoBudgetGuard
 from modules.runtime.llm.dialect import ChatResult, Message
@@ -56,7 +56,15 @@ from modules.services.skills.skills import Skills
 from modules.services.voice_phrases.regenerate import load_phrases
 from modules.services.workspaces.watched import WorkspaceFinder
 from soul.commands import options
-from soul.commands.findings import CALL_DEADLINE_S, Finding, Level, examine_settings, report, with_deadline
+from soul.commands.findings import (
+    CALL_DEADLINE_S,
+    Finding,
+    Level,
+    examine_identity,
+    examine_settings,
+    report,
+    with_deadline,
+)
 from soul.commands.skills import own_skills
 from soul.resources import SKILLS
 
@@ -332,8 +340,7 @@ async def examine(root: Path, *, measure: bool = False) -> list[Finding]:
     findings = findings or [Finding("settings", "ok", owned)]
     findings += [
         _env_file(home),
-        _soul(home),
-        _self(home),
+        *examine_identity(home),
         *_voice(home),
         _skills(),
         *_own_skills(home),
@@ -370,24 +377,6 @@ def _env_file(home: Home) -> Finding:
             f"chmod 600 {shlex.quote(str(home.env))}",
         )
     return Finding(".env", "ok", "readable only by you")
-
-
-def _soul(home: Home) -> Finding:
-    try:
-        document = SoulDocument(home.soul)
-    except SoulError as error:
-        return Finding("SOUL.md", "fail", str(error), error.remedy)
-    return Finding("SOUL.md", "ok", f"{len(document.text)} characters")
-
-
-def _self(home: Home) -> Finding:
-    try:
-        check_self(home)
-    except SoulError as error:
-        return Finding("SELF.md", "fail", str(error), error.remedy)
-    if home.self_md.exists():
-        return Finding("SELF.md", "ok", f"{len(read_self(home))} characters")
-    return Finding("SELF.md", "warn", "not there yet; it is made from the template at the first start")
 
 
 def _voice(home: Home) -> list[Finding]:

@@ -33,6 +33,31 @@ _GIT_TIMEOUT_S = 1.0
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _APP_PASSWORD = re.compile(r"[a-z2-7]{4}(?:-[a-z2-7]{4}){3}")
 
+TITLES = {
+    "env-readable": "access to .env",
+    "memory-readable": "access to its memory",
+    "session-readable": "access to its session",
+    "watch-session-readable": "access to the watcher's session",
+    "soul-md-writable-by-others": "access to SOUL.md",
+    "env-in-git": ".env and git",
+    "runs-as-root": "user",
+    "unsafe-exec": "code",
+    "no-sandbox": "sandbox",
+    "coding-network": "network of code",
+    "private-net": "private networks",
+    "plain-http": "encryption",
+    "main-password": "password",
+    "owner-did-mismatch": "owner",
+    "bot-label-off": "bot label",
+    "no-operator-contact": "contact",
+    "approval-off-young-account": "approval",
+    "no-usd-cap": "limit in dollars",
+    "budget-off": "limit in tokens",
+    "secret-in-files": "secrets",
+    "paused": "pause",
+    "safe-mode": "safe mode",
+}
+"""What the owner reads in place of the stable name of a check, which names its fault."""
 
 T = TypeVar("T")
 
@@ -49,7 +74,7 @@ class _SecuritySubject:
 
 def run_security(root: Path, *, as_json: bool) -> bool:
     """Run the checks, print the findings, and return whether nothing failed."""
-    return report(examine(root), as_json=as_json)
+    return report(examine(root), as_json=as_json, titles=TITLES)
 
 
 def examine(root: Path) -> list[Finding]:
@@ -216,7 +241,7 @@ def _standing(seen: _SecuritySubject) -> Iterator[Finding]:
         if given:
             yield Finding(name, "warn", f"nothing public leaves: {standing}", "`soul resume` ends it.")
         else:
-            yield Finding(name, "ok", "no")
+            yield Finding(name, "ok", "off")
 
 
 _CHECKS: tuple[Callable[[_SecuritySubject], Iterator[Finding]], ...] = (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from modules.runtime.sleep_note import SLEEP, process_mark, read_note
 from modules.services.outbox.departures import Departure, anything_waits, told
 from soul.commands.waking import moved_away
 from soul.status_file import fitting
-from soul.terminal.output import printable, write_answer
+from soul.terminal.output import printable, visible, write_answer
 from soul.terminal.plain import doing, loop_name, moment, told_line, troubles_text
 
 
@@ -39,7 +41,7 @@ class HomeSettings:
 def load_home_settings(home: Path) -> HomeSettings:
     """Read these settings from `<home>/.env` and the environment, and no others.
 
-    A missing name is "", and an invalid time zone counts as not set.
+    In place of a missing name stands the folder, and an invalid time zone counts as not set.
 
     Raises:
         ConfigError: there is no SOUL in `home`.
@@ -51,7 +53,9 @@ def load_home_settings(home: Path) -> HomeSettings:
         from common.settings import read_settings  # noqa: PLC0415 - takes time to load, and is rarely needed
 
         read_settings(home)
-    return HomeSettings(name or "", Path(folder) if folder else None, timezone if is_timezone(timezone) else "")
+    return HomeSettings(
+        name or str(home.absolute()), Path(folder) if folder else None, timezone if is_timezone(timezone) else ""
+    )
 
 
 _TROUBLES_SHOWN, _LEAVING_SHOWN = 3, 3
@@ -76,6 +80,7 @@ def look(home: Home) -> dict[str, Any]:
 
     `leaving` are the acts that wait longer than a minute, with when they leave and why not sooner.
     `ended` is why the SOUL is not awake, if known: `at`, `why`, `remedy` ("" if the owner ended it).
+    `refused` is what the next start refuses, if the SOUL is not awake: `error`, `remedy`.
     `asleep` is since when and until when it sleeps (`SleepNote`); None if it does not, or nothing would wake it.
     `burnIn` is the trial of a version (`HomeProgram.fields`); None without one.
     `moved` is when and into which file the home was moved away; "" if it was not.
@@ -91,6 +96,7 @@ def look(home: Home) -> dict[str, Any]:
         "standing": standing,
         **_outbox(home),
         "ended": ended,
+        "refused": [] if status["awake"] else _refused(home),
         "asleep": asleep,
         "moved": moved_away(home),
         "burnIn": _burn_in(home),
@@ -152,19 +158,29 @@ def _headline(name: str, status: dict[str, Any], timezone: str) -> str:
 
 
 def end_lines(status: dict[str, Any], timezone: str) -> list[str]:
-    """Return lines on why the SOUL is not awake, and how to go on."""
+    """Return lines on why the SOUL is not awake, how to go on, and what the next start refuses."""
     if status.get("moved"):
-        moved = f"  was moved {printable(status['moved'])}, and lives where it was restored"
+        moved = f"  was moved {visible(status['moved'])}, and lives where it was restored"
         return [moved, "    → If this home is to live on instead: `soul run --take-over`."]
     ended = status.get("ended")
+    told = [(visible(one["error"]), visible(one["remedy"])) for one in status.get("refused", ())]
+    refused = list[str]()
+    for remedy, of in groupby(told, itemgetter(1)):
+        refused += [*(f"  ✗ {error}" for error, _ in of), f"    → {remedy}"]
     if status["awake"] or status.get("asleep") or not ended:
-        return []
+        return refused
     when = moment(ended["at"], timezone)
     if not ended["remedy"]:
-        return [f"  ended at {when}: {printable(ended['why'])}; `soul run` goes on"]
-    remedy = printable(ended["remedy"])
+        return [f"  ended at {when}: {visible(ended['why'])}{'' if refused else '; `soul run` goes on'}", *refused]
+    remedy = visible(ended["remedy"])
     after = "" if "`soul run`" in remedy else " Then `soul run`."
-    return [f"  ended at {when}: {printable(ended['why'])}", f"    → {remedy}{after}"]
+    return [f"  ended at {when}: {visible(ended['why'])}", f"    → {remedy}{after}", *refused]
+
+
+def _refused(home: Home) -> list[dict[str, str]]:
+    from soul.commands.findings import refused_at_start  # noqa: PLC0415 - takes time to load, and is not for who is awake
+
+    return refused_at_start(home)
 
 
 def _life(status: dict[str, Any], timezone: str) -> list[str]:

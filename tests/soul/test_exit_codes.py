@@ -137,6 +137,36 @@ def test_self_check_refuses_what_a_start_refuses(home: Home) -> None:
     assert cli.run([*at]) == 78
 
 
+@pytest.mark.parametrize(
+    ("file", "added", "mistake"),
+    [
+        (".env", b"SOUL_APPROVAL=drafs\n", "SOUL_APPROVAL"),
+        (".env", b"not a line\n", "cannot be read in line"),
+        (".env", b"\xff\xfe", "not UTF-8"),
+        ("SOUL.md", b"\xff\xfe", "not UTF-8"),
+        ("SELF.md", b"\xff\xfe", "not UTF-8"),
+    ],
+)
+def test_the_status_of_who_is_not_awake_tells_what_the_next_start_refuses(
+    home: Home, capsys: pytest.CaptureFixture[str], file: str, added: bytes, mistake: str
+) -> None:
+    assert cli.run(["status", "--home", str(home.root)]) == 0
+    assert "✗" not in capsys.readouterr().out
+    with (home.root / file).open("ab") as broken:
+        broken.write(added)
+    assert cli.run(["status", "--home", str(home.root)]) == 0
+    (told,) = [line for line in capsys.readouterr().out.splitlines() if "✗" in line]
+    assert mistake in told
+    assert cli.run(["status", "--home", str(home.root), "--json"]) == 0
+    assert mistake in json.loads(capsys.readouterr().out)["refused"][0]["error"]
+
+
+def test_the_status_of_who_has_no_name_names_its_folder(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    home.env.write_text(home.env.read_text().replace("AGENT_NAME", "#"))
+    assert cli.run(["status", "--home", str(home.root)]) == 0
+    assert capsys.readouterr().out.startswith(f"{home.root} is not awake")
+
+
 def test_a_file_in_place_of_a_folder_is_told(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["status", "--home", str(home.env)]) == 78
     told = capsys.readouterr().err

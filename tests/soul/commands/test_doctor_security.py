@@ -17,7 +17,7 @@ from modules.runtime.control import Control
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
-from soul.commands.doctor_security import examine
+from soul.commands.doctor_security import TITLES, examine
 from tests.program import soul
 from tests.running_town import KEY, write_home
 
@@ -50,7 +50,9 @@ def troubles(home: Home) -> dict[str, str]:
 
 
 def test_a_safe_home_has_nothing_to_mend(tmp_path: Path) -> None:
-    assert troubles(make(tmp_path / "rowan")) == {}
+    home = make(tmp_path / "rowan")
+    assert troubles(home) == {}
+    assert {item.check for item in examine(home.root)} <= TITLES.keys()
 
 
 @pytest.mark.parametrize(

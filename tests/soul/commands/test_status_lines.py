@@ -77,4 +77,8 @@ def test_where_nobody_is_awake_it_says_why_and_how_to_go_on(ended: tuple[str, st
     end = {"at": "2026-01-05T13:00:00.000Z", "why": ended[0], "remedy": ended[1]}
     told = "\n".join(status_lines("rowan", _CALM | {"ended": end}, "UTC"))
     assert all(words in told for words in said), told
+    refused = [{"error": "SOUL.md is missing", "remedy": "Restore it."}]
+    told = "\n".join(status_lines("rowan", _CALM | {"ended": end, "refused": refused}, "UTC"))
+    assert "goes on" not in told
+    assert "✗ SOUL.md is missing\n    → Restore it." in told
     assert "ended" not in "\n".join(status_lines("rowan", _CALM | _FULL | {"awake": True}, "UTC"))
