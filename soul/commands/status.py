@@ -178,7 +178,7 @@ def end_lines(status: dict[str, Any], timezone: str) -> list[str]:
 
 
 def _refused(home: Home) -> list[dict[str, str]]:
-    from soul.commands.findings import refused_at_start  # noqa: PLC0415 - takes time to load, and is not for who is awake
+    from soul.commands.findings import refused_at_start  # noqa: PLC0415 - takes time to load
 
     return refused_at_start(home)
 
