@@ -24,11 +24,6 @@ _QUOTED = {('"', '"'), ("'", "'"), ("\u00ab", "\u00bb"), ("\u00bb", "\u00ab"), (
 """Pairs of opening and closing quotation marks, after `normalize_quotes`."""
 
 
-def ensure_https(url: str) -> str:
-    """Return `url` with `https://` in front unless it has a scheme already."""
-    return url if re.match(r"[a-z][a-z0-9+.-]*://", url, re.IGNORECASE) else f"https://{url}"
-
-
 def as_typed(text: str) -> str:
     """Return `text` as it looks: with plain spaces instead of hard and wide ones, without invisible editor leftovers.
 

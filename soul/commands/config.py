@@ -160,9 +160,22 @@ def run_config_edit(root: Path) -> None:
             if not sys.stdin.isatty():
                 raise SettingsError(mistakes)
             write_mistakes(mistakes)
-            if not typer.confirm("Nothing is written yet. Edit it again?", default=True):
+            if not confirmed("Nothing is written yet. Edit it again?", default=True):
                 return
     write_lines("Nothing was changed.")
+
+
+def confirmed(question: str, *, default: bool) -> bool:
+    """Return whether the owner answers yes; ask again after anything but yes or no."""
+    hint, usual = ("Y/n", "y") if default else ("y/N", "n")
+    return bool(typer.prompt(f"{question} [{hint}]", default=usual, show_default=False, value_proc=_is_yes))
+
+
+def _is_yes(answer: str) -> bool:
+    word = answer.strip().lower()
+    if word not in {"y", "yes", "n", "no"}:
+        raise typer.BadParameter("Type y or n")
+    return word.startswith("y")
 
 
 def explained_settings(example: str) -> dict[str, Explained]:

@@ -23,7 +23,6 @@ from common.errors import ConfigError
 from common.files import storage_error, write_atomic
 from common.redact import Redactor
 from common.settings import Settings, owner_mistake, settings_of
-from common.text.strings import ensure_https
 from common.wording import number
 from modules.runtime.budget.prices import Price, PriceList
 from modules.runtime.budget.types import MICRO
@@ -32,7 +31,7 @@ from modules.runtime.llm.connection import NoBudgetGuard
 from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE
 from modules.services.identity.identity import extract_display_name
 from soul.commands.at_hand import settings_to_run
-from soul.commands.config import explained_settings
+from soul.commands.config import confirmed, explained_settings
 from soul.commands.findings import Finding, report
 from soul.commands.handles import resolve
 from soul.resources import template
@@ -78,25 +77,20 @@ def _handle(text: str) -> str:
     return text.strip().removeprefix("@")
 
 
-def _url(text: str) -> str:
-    return ensure_https(text.strip())
-
-
 _ABOUT = (
     SettingQuestion("AGENT_NAME", "Name of the SOUL"),
     SettingQuestion("SOUL_APPROVAL", "drafts (best at first), strangers or off", "drafts", is_explained=True),
 )
+_SERVICE = SettingQuestion("ATPROTO_SERVICE_URL", "Bluesky service", "https://bsky.social")
 _ACCOUNT = (
-    SettingQuestion("ATPROTO_SERVICE_URL", "Bluesky service", "https://bsky.social", _url),
+    _SERVICE,
     SettingQuestion("AGENT_BLUESKY_USERNAME", "Its Bluesky handle", clean=_handle),
     SettingQuestion("AGENT_BLUESKY_PASSWORD", "Its app password"),
 )
 _OWNER = SettingQuestion("OWNER_BLUESKY_SOCIAL_HANDLE", "Your own Bluesky handle", clean=_handle)
 _OWNER_DID = SettingQuestion("OWNER_BLUESKY_SOCIAL_HANDLE_DID", "Your DID (did:plc:…)")
 _MODEL = (
-    SettingQuestion(
-        "AI_GATEWAY_BASE_URL", "Model service (OpenAI-compatible)", "https://ai-gateway.vercel.sh/v1", _url
-    ),
+    SettingQuestion("AI_GATEWAY_BASE_URL", "Model service (OpenAI-compatible)", "https://ai-gateway.vercel.sh/v1"),
     SettingQuestion("AI_GATEWAY_MODEL", "Model", "openai/gpt-5.2"),
 )
 _DOLLARS = SettingQuestion(
@@ -241,13 +235,17 @@ class _Interview:
     def _ask_until_right(
         self, questions: Sequence[SettingQuestion], check: Callable[[Settings], Awaitable[Sequence[Finding]]]
     ) -> None:
-        """Ask, test the answers, and ask again while they are wrong and the owner wants to correct them."""
+        """Ask, test the answers, and ask again while they are wrong and the owner wants to correct them.
+
+        A Bluesky service that answered is not asked for again.
+        """
         self._ask(*questions)
-        while not report(self._tried(check), as_json=False):
-            if not typer.confirm("Correct it now?", default=True):
+        while not report(found := self._tried(check), as_json=False):
+            if not confirmed("Correct it now?", default=True):
                 self._is_right = False
                 return
-            self._ask(*questions, again=True)
+            is_unreached = any(_SERVICE.name in one.remedy for one in found)
+            self._ask(*(one for one in questions if one is not _SERVICE or is_unreached), again=True)
 
     def _tried(self, check: Callable[[Settings], Awaitable[Sequence[Finding]]]) -> list[Finding]:
         settings = self._settings()
@@ -281,7 +279,7 @@ class _Interview:
 
     def _ask_owner(self) -> None:
         """Ask for the owner's handle and look up the DID; if the service does not know the handle, ask for both."""
-        service, again = self.values[_ACCOUNT[0].name.lower()], False
+        service, again = self.values[_SERVICE.name.lower()], False
         while not self.values.get(_OWNER_DID.name.lower()):
             self._ask(_OWNER, again=again)
             handle = self.values[_OWNER.name.lower()]
@@ -293,7 +291,7 @@ class _Interview:
                 self._keep(_OWNER_DID.name, found)
             else:
                 write_lines(f"Could not look up the DID of {handle} at {service}.")
-                again = typer.confirm("Correct the handle?", default=True)
+                again = confirmed("Correct the handle?", default=True)
                 if not again:
                     self._ask(_OWNER_DID)
 
@@ -308,9 +306,7 @@ class _Interview:
     def _ask_for_more(self) -> None:
         """Ask the optional questions; the end of the input counts as no."""
         try:
-            if typer.confirm(
-                "Give it a GitHub account of its own now, so that it can build with others?", default=False
-            ):
+            if confirmed("Give it a GitHub account of its own now, so that it can build with others?", default=False):
                 self._ask_until_right(_GITHUB, self._github)
             self._ask(_ROOM)
         except typer.Abort as refusal:

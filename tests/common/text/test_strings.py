@@ -11,27 +11,11 @@ from hypothesis import strategies as st
 from common.text.strings import (
     create_slug,
     dedup_key,
-    ensure_https,
     is_given_in,
     normalize_post_text,
     normalize_quotes,
     straighten,
 )
-
-
-@pytest.mark.parametrize(
-    ("url", "full"),
-    [
-        ("example.com", "https://example.com"),
-        ("http://example.com", "http://example.com"),
-        ("HTTPS://Example.com", "HTTPS://Example.com"),
-        ("httpbin.org", "https://httpbin.org"),
-        ("localhost:2583", "https://localhost:2583"),
-        ("ftp://example.com", "ftp://example.com"),
-    ],
-)
-def test_a_bare_address_gets_https(url: str, full: str) -> None:
-    assert ensure_https(url) == full
 
 
 def test_curly_apostrophes_are_made_plain() -> None:

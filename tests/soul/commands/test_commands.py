@@ -48,7 +48,7 @@ async def test_init_makes_a_home_in_which_doctor_finds_nothing_wrong_and_never_o
     running_town.account("rowan")
     did = running_town.account("owner")
     root = tmp_path / "new home"
-    account = (running_town.atproto_url, "@rowan.test", "wrong-password", "y", "", "", PASSWORD)
+    account = (running_town.atproto_url, "@rowan.test", "wrong-password", "rowan.test", "y", "", PASSWORD)
     model = (f"{running_town.model_url}/v1", "test-mind", "$2.50", "0.15/0.60", KEY)
     answers = ["rowan", "perhaps", "", *account, "@Rowan.test", "owner.test", *model, "n", ""]
     told = await _init(root, *answers)
@@ -79,14 +79,14 @@ async def test_init_makes_a_home_in_which_doctor_finds_nothing_wrong_and_never_o
 
 @pytest.mark.slow
 async def test_init_keeps_what_cannot_be_tried_but_does_not_end_well(tmp_path: Path) -> None:
-    service, model = "127.0.0.1:9", "127.0.0.1:9/v1"
+    service, model = "http://127.0.0.1:9", "http://127.0.0.1:9/v1"
     root = tmp_path / "home"
-    account, owner = (service, "rowan.test", PASSWORD, "n"), ("owner.test", "n", "did:plc:owner")
+    account, owner = ("rowan.test", service, "rowan.test", PASSWORD, "n"), ("owner.test", "n", "did:plc:owner")
     told = await _init(root, "rowan", "off", *account, *owner, model, "test-mind", "", KEY, "n", code=1)
-    assert f"at https://{service}" in told
+    assert f"at {service}" in told
     written = dotenv_values(root / ".env")
-    assert written["ATPROTO_SERVICE_URL"] == f"https://{service}"
-    assert written["AI_GATEWAY_BASE_URL"] == f"https://{model}"
+    assert written["ATPROTO_SERVICE_URL"] == service
+    assert written["AI_GATEWAY_BASE_URL"] == model
     assert (root / "SOUL.md").exists()
 
 
