@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 
 _ORGANISATION = re.compile(r"[A-Za-z0-9-]{1,39}")
+_HANDLE = re.compile(r"([a-z0-9-]{1,63}\.){1,8}[a-z0-9-]{1,63}")
+_EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,255}")
+_NAME_CHARS = 64
 _HOURS = re.compile(r"([01]?[0-9]|2[0-3])-([01]?[0-9]|2[0-3])")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _REPOSITORY = re.compile(r"[\w.-]{1,100}", re.ASCII)
@@ -86,8 +89,28 @@ def _did(value: str) -> str:
     return value
 
 
-def _handle(value: str) -> str:
+def _tidied(value: str) -> str:
     return value.strip().removeprefix("@").lower()
+
+
+def _handle(value: str) -> str:
+    if not _HANDLE.fullmatch(handle := _tidied(value)):
+        raise ValueError("must be a handle such as ada.bsky.social")
+    return handle
+
+
+def _login(value: str) -> str:
+    """Validate what Bluesky's login takes."""
+    account = _tidied(value)
+    if not (_HANDLE.fullmatch(account) or _EMAIL.fullmatch(account) or account.startswith("did:")):
+        raise ValueError("must be a handle such as rowan.bsky.social, or the e-mail address or DID of the account")
+    return account
+
+
+def _agent_name(value: str) -> str:
+    if len(value) > _NAME_CHARS or len(value.splitlines()) != 1:
+        raise ValueError(f"must be one line of 1 to {_NAME_CHARS} characters")
+    return value
 
 
 def _zone(value: str) -> str:
@@ -134,7 +157,7 @@ def _languages(value: object) -> object:
 
 
 def _handles(value: object) -> object:
-    return tuple(_handle(part) for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+    return tuple(_tidied(part) for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
 def _lower(value: object) -> object:
@@ -207,7 +230,9 @@ MessagesFrom = Literal["owner", "following", "all"]
 MessageDeclaration = Literal["missing", "always", "off"]
 Vision = Annotated[Literal["on", "off", "auto"], BeforeValidator(_lower)]
 Did = Annotated[str, AfterValidator(_did)]
-Handle = Annotated[str, AfterValidator(_handle), Field(min_length=1)]
+Handle = Annotated[str, AfterValidator(_handle)]
+Login = Annotated[str, AfterValidator(_login)]
+AgentName = Annotated[str, AfterValidator(_agent_name)]
 
 
 class _Given(BaseModel):
@@ -226,12 +251,12 @@ class RoomSettings(_Given):
 class Settings(RoomSettings):
     """All settings of the owner, one field per variable of `.env.example`."""
 
-    agent_name: str = Field(min_length=1)
+    agent_name: AgentName
     owner_bluesky_social_handle: Handle
     owner_bluesky_social_handle_did: Did
     owner_is_visitor: bool = False
 
-    agent_bluesky_username: Handle
+    agent_bluesky_username: Login
     agent_bluesky_password: SecretStr = Field(min_length=1)
     atproto_service_url: HttpUrl = "https://bsky.social"
     post_languages: Languages = ("en",)

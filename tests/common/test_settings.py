@@ -88,13 +88,24 @@ def test_where_nobody_lives_only_that_is_said_with_the_way_to_begin(tmp_path: Pa
         ("SOUL_SPEED", "0", "greater than 0"),
         ("POST_LANGUAGES", "en,de,fr,ja", "at most 3"),
         ("AGENT_BLUESKY_PASSWORD", "", "is missing"),
-        ("OWNER_BLUESKY_SOCIAL_HANDLE", "@", "at least 1"),
+        ("OWNER_BLUESKY_SOCIAL_HANDLE", "@", "must be a handle"),
+        ("OWNER_BLUESKY_SOCIAL_HANDLE", "nohandle", "must be a handle"),
+        ("OWNER_BLUESKY_SOCIAL_HANDLE", "ada@example.com", "must be a handle"),
+        ("AGENT_BLUESKY_USERNAME", "y", "must be a handle"),
+        ("AGENT_NAME", "'two\nlines'", "one line of 1 to 64"),
+        ("AGENT_NAME", "n" * 65, "one line of 1 to 64"),
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_wrong(tmp_path: Path, name: str, value: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=name) as caught:
         load_settings(write_env(tmp_path, {**REQUIRED, name: value}))
     assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize("login", ["rowan.test", "rowan@example.com", "did:plc:rowan"])
+def test_the_login_is_a_handle_an_e_mail_address_or_a_did(tmp_path: Path, login: str) -> None:
+    home = write_env(tmp_path, {**REQUIRED, "AGENT_BLUESKY_USERNAME": login})
+    assert load_settings(home).agent_bluesky_username == login
 
 
 @pytest.mark.parametrize("url", ["ws://192.0.2.2", "ws://192.0.2.2:80/?token=hush", "wss://room.example/a", ""])
