@@ -92,12 +92,12 @@ def run_config_set(
 
     Raises:
         ConfigError: the value is wrong.
-        UsageError: there is no such setting.
+        UsageError: there is no such setting, or no value.
 
     """
     known = _settable(root, name)
     if value is None:
-        value = str(typer.prompt(known, default="", hide_input=_is_secret(known), show_default=False))
+        value = _asked_for(known)
     did = _did_of(root, value) if known == _OWNER else ""
     remaining = change_setting(root, known, value, {_OWNER_DID: did} if did else {})
     write_lines(f"{known} is set in {env_file(root)}; {_NEXT_START}.")
@@ -108,6 +108,15 @@ def run_config_set(
     if remaining:
         write_lines(f"`soul run` refuses {counted(len(remaining), 'other setting')}:", to=sys.stderr)
         write_mistakes(remaining)
+
+
+def _asked_for(name: str) -> str:
+    """Return what the owner types, or else the next line of standard input. Raises `UsageError` at its end."""
+    if sys.stdin.isatty():
+        return str(typer.prompt(name, default="", hide_input=_is_secret(name), show_default=False))
+    if not (line := sys.stdin.readline()):
+        raise UsageError(f"{name} has no value here", remedy="Give VALUE, or run it in a terminal.")
+    return line.rstrip("\r\n")
 
 
 def _did_of(root: Path, handle: str) -> str:

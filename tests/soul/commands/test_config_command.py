@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import stat
 import sys
-from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,6 @@ from soul.commands.doctor import run_doctor
 from soul.commands.run import run_life
 from soul.commands.self_ import run_self_check
 from soul.resources import template
-from tests.patience import HANG_S
 from tests.running_town import RunningTown
 
 ENV = """# mine
@@ -164,19 +163,16 @@ def test_a_value_of_many_lines_and_one_without_a_sign_are_replaced_whole() -> No
     assert with_values(text, {"A": "1", "B": "2"}) == "A=1\nB=2\n\nC=3\n"
 
 
-@pytest.mark.slow
-async def test_a_secret_is_asked_for_so_that_no_history_keeps_it(home: Path) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "soul.cli", "config", "set", "AI_GATEWAY_API_KEY", "--home", home),
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=PIPE,
-        start_new_session=True,
-    )
-    told, _ = await asyncio.wait_for(process.communicate(b"another\n"), HANG_S)
-    assert (process.returncode, b"another" in told) == (0, False)
+def test_without_a_terminal_one_line_is_read_quietly_and_its_absence_is_told(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("another\n"))
+    run_config_set(home, "AI_GATEWAY_API_KEY")
     assert given(home).values["ai_gateway_api_key"] == "another"
+    told = capfd.readouterr()
+    assert (told.err, "another" in told.out, len(told.out.splitlines())) == ("", False, 1)
+    with pytest.raises(UsageError, match="no value"):
+        run_config_set(home, "AI_GATEWAY_API_KEY")
 
 
 def test_settings_that_come_through_a_pipe_are_never_written_down(tmp_path: Path) -> None:
