@@ -34,7 +34,9 @@ _NAME_CHARS = 64
 _HOURS = re.compile(r"([01]?[0-9]|2[0-3])-([01]?[0-9]|2[0-3])")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _REPOSITORY = re.compile(r"[\w.-]{1,100}", re.ASCII)
-_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+_PAGE_HOSTS = {"127.0.0.1", "localhost"}
+_LOOPBACK = {*_PAGE_HOSTS, "::1"}
+PAGE_TOKEN_CHARS = 32
 _MAX_PORT = 65_535
 _MODEL_PATH = "/chat/completions"
 _ROOM_EXAMPLE = "ws://192.0.2.2:7777"
@@ -410,8 +412,7 @@ def read_settings(home: Path, content: bytes | None = None) -> tuple[Settings, l
         told = "SOUL_SPEED other than 1 is only for a network on this machine"
         remedy = "Remove SOUL_SPEED from .env, or point ATPROTO_SERVICE_URL at the town."
         mistakes.append(ConfigError(told, remedy=remedy, setting="SOUL_SPEED"))
-    if mistake := owner_mistake(settings):
-        mistakes.append(mistake)
+    mistakes += filter(None, (owner_mistake(settings), page_mistake(settings)))
     for mistake in mistakes:
         mistake.remedy = mistake.remedy or explained_by(home, mistake.setting)
     return settings, mistakes
@@ -426,6 +427,22 @@ def owner_mistake(settings: Settings, own_did: str = "") -> ConfigError | None:
         f"OWNER_BLUESKY_SOCIAL_HANDLE is the SOUL's own account, @{settings.agent_bluesky_username}",
         remedy="A SOUL cannot be its own owner: `soul config set OWNER_BLUESKY_SOCIAL_HANDLE` with your own handle.",
         setting="OWNER_BLUESKY_SOCIAL_HANDLE",
+    )
+
+
+def page_mistake(settings: Settings) -> ConfigError | None:
+    """Return an error if the owner's page would be reachable from elsewhere without TLS, or without a good token."""
+    if not settings.dashboard_origin:
+        if settings.dashboard_host in _PAGE_HOSTS:
+            return None
+        told, setting = "DASHBOARD_HOST beyond this machine needs DASHBOARD_ORIGIN", "DASHBOARD_HOST"
+        return ConfigError(told, remedy="Set DASHBOARD_ORIGIN to the https:// origin of your proxy.", setting=setting)
+    if len(settings.dashboard_token.get_secret_value()) >= PAGE_TOKEN_CHARS:
+        return None
+    return ConfigError(
+        f"DASHBOARD_ORIGIN needs a DASHBOARD_TOKEN of at least {PAGE_TOKEN_CHARS} characters",
+        remedy="Set DASHBOARD_TOKEN first; `openssl rand -hex 24` makes one.",
+        setting="DASHBOARD_ORIGIN",
     )
 
 

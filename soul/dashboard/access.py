@@ -18,9 +18,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from common.errors import ConfigError
 from common.files import read_bounded, write_atomic
-from common.settings import Settings
+from common.settings import PAGE_TOKEN_CHARS, Settings
 from modules.runtime.home import Home
 from town.serving import LOOPBACK
 
@@ -30,7 +29,6 @@ HEALTH = ("/healthz", READY)
 _COOKIE = "soul_dashboard_{port}"
 """A browser sends the cookies of a host to all of its ports, so two homes need two names."""
 
-_TOKEN_CHARS = 32
 _TOKEN_FILE = "dashboard_token"  # noqa: S105 - a name
 _TOKEN_MAX_BYTES = 1_000
 _FOR_S = 30 * 24 * 3600
@@ -76,26 +74,8 @@ class Door:
 
 
 def door_of(settings: Settings, home: Home) -> Door:
-    """Return the door for the page of a home, with the token of the settings or else of the home.
-
-    Raises:
-        ConfigError: the page would be reachable from elsewhere without TLS, or without a token of the owner's.
-
-    """
-    token, origin = settings.dashboard_token.get_secret_value(), settings.dashboard_origin
-    if not origin and settings.dashboard_host not in {LOOPBACK, "localhost"}:
-        raise ConfigError(
-            "Settings: DASHBOARD_HOST beyond this machine needs DASHBOARD_ORIGIN",
-            remedy="Set it to the https:// origin under which a proxy serves the page.",
-        )
-    if not origin:
-        return Door(token or _home_token(home))
-    if len(token) < _TOKEN_CHARS:
-        raise ConfigError(
-            f"Settings: DASHBOARD_ORIGIN needs a DASHBOARD_TOKEN of at least {_TOKEN_CHARS} characters",
-            remedy="`openssl rand -hex 24` makes one.",
-        )
-    return Door(token, origin)
+    """Return the door for the page of a home, with the token of valid settings or else of the home."""
+    return Door(settings.dashboard_token.get_secret_value() or _home_token(home), settings.dashboard_origin)
 
 
 def _home_token(home: Home) -> str:
@@ -110,8 +90,8 @@ def _home_token(home: Home) -> str:
         kept = read_bounded(path, _TOKEN_MAX_BYTES).decode().strip()
     except (OSError, UnicodeDecodeError):
         kept = ""
-    if len(kept) < _TOKEN_CHARS:
-        kept = secrets.token_urlsafe(_TOKEN_CHARS)
+    if len(kept) < PAGE_TOKEN_CHARS:
+        kept = secrets.token_urlsafe(PAGE_TOKEN_CHARS)
         write_atomic(path, kept)
     return kept
 

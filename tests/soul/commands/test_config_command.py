@@ -73,7 +73,16 @@ def test_a_set_value_changes_its_line_alone_and_only_the_owner_can_read_the_file
     assert stat.S_IMODE((home / ".env").stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize(("name", "value"), [("POST_LANGUAGES", "a,b,c,d"), ("SOUL_SPEED", "5"), ("AGENT_NAME", "")])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("POST_LANGUAGES", "a,b,c,d"),
+        ("SOUL_SPEED", "5"),
+        ("AGENT_NAME", ""),
+        ("DASHBOARD_HOST", "0.0.0.0"),  # noqa: S104 - refused
+        ("DASHBOARD_ORIGIN", "https://rowan.example.org"),
+    ],
+)
 def test_a_wrong_value_is_refused_and_nothing_is_written(home: Path, name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
         run_config_set(home, name, value)
