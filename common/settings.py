@@ -45,7 +45,12 @@ _COMPLAINTS = {
     "missing": "is missing",
     "bool_parsing": "must be on or off",
     "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a whole number",
     "float_parsing": "must be a number",
+    "too_long": "must have at most {max_length} parts",
+    "extra_forbidden": "is unknown",
+    "json_invalid": "is no JSON",
+    "union_tag_invalid": "must have as {discriminator} one of {expected_tags}, not '{tag}'",
 }
 
 
@@ -509,9 +514,9 @@ def _mistakes(error: ValidationError) -> list[ConfigError]:
 
 
 def complaint(item: ErrorDetails) -> str:
-    """Return what is wrong with a value, as the end of a sentence that begins with the name of the setting."""
+    """Return what is wrong with a value, as the end of a sentence that begins with its name."""
     if plain := _COMPLAINTS.get(item["type"]):
-        return plain
+        return plain.format(**item.get("ctx", {}))
     _, _, rule = item["msg"].partition(" should ")
     return f"must {rule}" if rule else item["msg"].removeprefix("Value error, ")
 

@@ -58,6 +58,7 @@ def _answer(arguments: list[str], *, as_json: bool) -> int:
 
     from soul.command_line import app  # noqa: PLC0415 - the same
     from soul.command_table import COMMANDS  # noqa: PLC0415 - the same
+    from soul.commands.help import told  # noqa: PLC0415 - the same
     from soul.terminal.output import write_error  # noqa: PLC0415 - the same
 
     old = " ".join(arguments[:2])
@@ -70,8 +71,7 @@ def _answer(arguments: list[str], *, as_json: bool) -> int:
         code = app(arguments, prog_name="soul", standalone_mode=False)
     except typer.exceptions.TyperException as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "soul")
-        message = error.format_message().replace("Value error, ", "")
-        write_error(message, f"`{where} --help` shows what it takes.", as_json=as_json)
+        write_error(told(error), f"`{where} --help` shows what it takes.", as_json=as_json)
         return error.exit_code
     except typer.Abort:
         write_error("Interrupted", as_json=as_json)

@@ -10,6 +10,7 @@ from inspect import Signature, signature
 from typing import TYPE_CHECKING, Annotated, cast, get_origin
 
 import typer
+from pydantic import ValidationError
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command_from_info
 from typer.models import CommandInfo
@@ -21,10 +22,13 @@ from soul.loading import loading
 if TYPE_CHECKING:
     from typer._click.core import Command, Context, Parameter
     from typer._click.formatting import HelpFormatter
+    from typer.exceptions import TyperException
 
 _TYPE = re.compile(r" ?<(?:list\[)?([^<>\[\]]*)\]?>(?:\.\.\.)?")
 _PLACEHOLDERS = {"path": "PATH", "str": "TEXT"}
 _RANGE = re.compile(r"(-?[\d.]{1,30})<=x<=(-?[\d.]{1,30})")
+_NUMBERS = {int: "a whole number", float: "a number"}
+_NEGATIVE = re.compile(r"-[0-9].{0,99}")
 _LEAST = re.compile(r"x>=(-?[\d.]{1,30})")
 
 
@@ -56,6 +60,10 @@ class ListedCommand(TyperCommand):
             self.params, self.callback = loaded.params, loaded.callback
         return super().get_params(ctx)
 
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        ctx.ignore_unknown_options = any(map(_NEGATIVE.fullmatch, args))  # a negative number is a value, not an option
+        return super().parse_args(ctx, args)
+
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
@@ -70,6 +78,17 @@ class Group(TyperGroup):
         _write(self.get_params(ctx), ctx, formatter)
         with formatter.section("Commands"):
             formatter.write_dl([(name, _first_line(command.help)) for name, command in self.commands.items()])
+
+
+def told(error: TyperException) -> str:
+    """Return what is wrong with the arguments of a command; for a number, what it must be."""
+    param = getattr(error, "param", None)
+    kind = _NUMBERS.get(param.type_descriptor.annotation) if param else None
+    if param is None or kind is None or not isinstance(error.__cause__, ValidationError):
+        return error.format_message().replace("Value error, ", "")
+    name, least, most = param.get_error_hint().replace("'", ""), param.min, param.max
+    bounds = f" from {least} to {most}" if most is not None else f" of at least {least}" if least is not None else ""
+    return f"{name} must be {kind}{bounds}"
 
 
 def _taking(function: Callable[..., object], given: Mapping[str, object]) -> Callable[..., None]:

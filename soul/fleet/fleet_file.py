@@ -151,8 +151,7 @@ def read_fleet(path: Path) -> Fleet:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        told = "is unknown" if first["type"] == "extra_forbidden" else complaint(first)
-        raise ConfigError(f"{path}: {where or 'the file'} {told}", remedy=_SEE) from None
+        raise ConfigError(f"{path}: {where or 'the file'} {complaint(first)}", remedy=_SEE) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}", remedy=_SEE) from None
 

@@ -59,6 +59,13 @@ def test_a_wrong_value_ends_with_code_2_in_one_line_and_with_json_as_json(
     assert set(json.loads(out)) == {"error", "remedy"}
 
 
+@pytest.mark.parametrize("value", ["many", "91", "-5"])
+def test_a_wrong_number_is_told_with_its_bounds(home: Home, capsys: pytest.CaptureFixture[str], value: str) -> None:
+    assert cli.run(["budget", "--days", value, "--home", str(home.root)]) == 2
+    assert "1 to 90" in capsys.readouterr().err
+    assert cli.run(["config", "set", "SOUL_MERGE_ALONE", value, "--home", str(home.root)]) == 78
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -14,6 +14,7 @@ from common.clock import iso, parse_iso
 from common.errors import SoulError
 from common.person import Person
 from common.provenance import Trust
+from common.settings import complaint
 from common.text.handles import named_handles
 from modules.services.memory import policy
 from modules.services.memory.admission import Kind, NewMemory
@@ -177,7 +178,6 @@ def _wrong(number: int, problem: str) -> SoulError:
 
 
 def _problem(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False)[0]
+    first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"][1:])
-    said = first["msg"].removeprefix("Value error, ")
-    return f"{where}: {said}" if where else said
+    return f"{where or 'it'} {complaint(first)}"
