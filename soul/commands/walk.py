@@ -37,8 +37,8 @@ def run_walk(
     root: options.Home,
     *,
     social_only: options.SocialOnly = False,
-    skip_improvement: Annotated[
-        bool, typer.Option("--skip-improvement", "-s", help="Propose nothing to get better at.")
+    skip_proposal: Annotated[
+        bool, typer.Option("--skip-proposal", "-s", help="Propose nothing to get better at.")
     ] = False,
 ) -> bool:
     """Run all steps; return whether every one succeeded."""
@@ -47,7 +47,7 @@ def run_walk(
     refuse_moved(home)
     if home.database.exists():
         forget_who_is_due(settings, home)
-    steps = {name: step for name, step in _STEPS.items() if not (skip_improvement and step is _improve)}
+    steps = {name: step for name, step in _STEPS.items() if not (skip_proposal and step is _propose)}
     return asyncio.run(_walk(settings, home, steps, social_only=social_only))
 
 
@@ -128,7 +128,7 @@ async def _drain(app: App) -> Outcome:
     return await app.scheduler.run_guarded("outbox")
 
 
-async def _improve(app: App) -> Outcome:
+async def _propose(app: App) -> Outcome:
     told = await app.lives.growth.craft.propose_now()
     await app.scheduler.run_guarded("work")
     return Outcome(ran=True, reason=told)
@@ -151,6 +151,6 @@ _STEPS: dict[str, Step] = {
     "Engagement": _engage,
     "GitHub": _look_at_github,
     "Outbox": _drain,
-    "Self-improvement": _improve,
+    "Proposal": _propose,
     "Summary": _sum_up,
 }

@@ -169,12 +169,12 @@ async def test_walk_does_each_thing_once_and_ends(running_town: RunningTown) -> 
     running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
     walked = await soul("walk", "--home", str(home.root))
     assert walked.code == 0, walked.output
-    steps = ["Grounding", "Awareness", "Expression", "Engagement", "Outbox", "Self-improvement", "Summary"]
+    steps = ["Grounding", "Awareness", "Expression", "Engagement", "Outbox", "Proposal", "Summary"]
     assert [line for line in steps if re.search(rf"done +{line}", walked.output)] == steps
     assert "nothing went wrong often enough" in walked.output
     assert len(running_town.texts("rowan")) >= 1
-    skipped = await soul("walk", "--skip-improvement", "--home", str(home.root))
-    assert "Self-improvement" not in skipped.output
+    skipped = await soul("walk", "--skip-proposal", "--home", str(home.root))
+    assert "Proposal" not in skipped.output
 
 
 @pytest.mark.slow
