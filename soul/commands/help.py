@@ -10,7 +10,6 @@ from inspect import Signature, signature
 from typing import TYPE_CHECKING, Annotated, cast, get_origin
 
 import typer
-from pydantic import ValidationError
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command_from_info
 from typer.models import CommandInfo
@@ -84,7 +83,7 @@ def told(error: TyperException) -> str:
     """Return what is wrong with the arguments of a command; for a number, what it must be."""
     param = getattr(error, "param", None)
     kind = _NUMBERS.get(param.type_descriptor.annotation) if param else None
-    if param is None or kind is None or not isinstance(error.__cause__, ValidationError):
+    if param is None or kind is None or error.__cause__ is None:
         return error.format_message().replace("Value error, ", "")
     name, least, most = param.get_error_hint().replace("'", ""), param.min, param.max
     bounds = f" from {least} to {most}" if most is not None else f" of at least {least}" if least is not None else ""
