@@ -207,7 +207,7 @@ TOKENS_PER_DAY = 60_000_000
 """For the scripted mind, whose tokens cost nothing: about twice what the most active resident uses in a day."""
 _TEMPO: Mapping[str, float] = {"maren": 1.5, "tobias": 2.0, "odile": 1.2}
 """Speed of each resident relative to the others, so that they do not all speak at once and one speaks often."""
-_FASTEST, _MOST_SPEED = max(_TEMPO.values()), 1000.0
+_FASTEST, _MOST_SPEED = max(_TEMPO.values()), 1000
 _INTRO_ALONE = (
     "Nobody lives here by itself: these accounts wait for SOULs of your own, and what they say appears below."
 )

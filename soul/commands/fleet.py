@@ -37,7 +37,7 @@ FleetFile = Annotated[
 ]
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Homes of the file; without it, all.")]
 Context = Annotated[str, typer.Option("--context", help="The context of your kubeconfig; by default the current one.")]
-Within = Annotated[float, typer.Option("--within", help="How many seconds to wait for it.", min=0.0)]
+Within = Annotated[float, typer.Option("--within", help="How many seconds to wait for it.", min=0)]
 
 
 def run_fleet_render(file: FleetFile) -> None:
@@ -108,7 +108,7 @@ def _row(name: str, sandbox: KubeObject | None, pod: KubeObject | None, named: S
 
 
 def run_fleet_mode(
-    file: FleetFile, names: Names = None, *, wanted: HomeState, context: Context = "", within_s: Within = 120.0
+    file: FleetFile, names: Names = None, *, wanted: HomeState, context: Context = "", within_s: Within = 120
 ) -> bool:
     """Start or end the pods of homes; return whether all are as `wanted` in time. Raises as `run_fleet_apply` does."""
     fleet = read_fleet(file)
@@ -134,7 +134,12 @@ def run_fleet_upgrade(
     image: Annotated[str, typer.Option(help="The image to roll out.")],
     canary: Annotated[str, typer.Option(help="How many homes try it first: a number, or a share such as 5%.")] = "1",
     context: Context = "",
-    within_s: Annotated[float, typer.Option("--within", help="How many seconds to follow it.", min=0.0)] = math.inf,
+    within_s: Annotated[
+        float,
+        typer.Option(
+            "--within", help="How many seconds to follow it; by default until it ends.", min=0, show_default=False
+        ),
+    ] = math.inf,
 ) -> bool:
     """Roll an image out, or go on with it; return False if it was put back. Raises as `run_fleet_apply` does."""
     fleet, clock = read_fleet(file), SystemClock()

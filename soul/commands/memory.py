@@ -51,7 +51,7 @@ def run_memory_list(
     root: Path,
     *,
     kinds: Kinds = None,
-    since: Annotated[str, typer.Option("--since", help="Only from this day on, as 2026-01-31.")] = "",
+    since: Annotated[str, typer.Option("--since", metavar="DAY", help="Only from this day on, as 2026-01-31.")] = "",
     limit: Annotated[int, typer.Option(help="List at most this many.", min=1)] = 50,
     as_json: bool,
 ) -> None:

@@ -332,7 +332,9 @@ def run_prompt(
     ] = PromptAudience.OWNER,
     *,
     text: Annotated[bool, typer.Option("--text", help="Print the whole text instead of the sizes.")] = False,
-    about: Annotated[str, typer.Option("--about", help="Words of the turn, to recall memories by.")] = "",
+    about: Annotated[
+        str, typer.Option("--about", metavar="WORDS", help="Words of the turn, to recall memories by.")
+    ] = "",
     as_json: bool,
 ) -> None:
     """Print the prompt of a turn about the words `about`, "" if they are not known yet.

@@ -17,7 +17,7 @@ from soul.terminal.output import write_answer
 
 def run_today(
     root: Path,
-    day: Annotated[str, typer.Option("--date", metavar="DAY", help="The day, as 2026-01-31. Default: today.")] = "",
+    day: Annotated[str, typer.Argument(metavar="DAY", help="The day, as 2026-01-31. Default: today.")] = "",
     *,
     as_json: bool,
 ) -> None:

@@ -58,7 +58,8 @@ def _usage(name: str) -> str:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_page_shows_each_command_with_all_its_options_and_no_other(name: str) -> None:
-    parameters = COMMANDS[name].get_params(typer.Context(COMMANDS[name]))
+    context = typer.Context(COMMANDS[name])
+    parameters = COMMANDS[name].get_params(context)
     options = {option for one in parameters for option in one.opts if one.param_type_name == "option"}
     assert set(re.findall(r"--[a-z-]+", _usage(name))) == {one for one in options if one.startswith("--")} - {
         "--home",
@@ -67,6 +68,7 @@ def test_the_page_shows_each_command_with_all_its_options_and_no_other(name: str
     takes_words = any(one.param_type_name == "argument" for one in parameters)
     rest = re.sub(r"\[--[^\]]*\]", "", _usage(name).removeprefix(name))
     assert bool(re.search(r"[A-Z]{2,}", rest)) is takes_words
+    assert not re.search(r"\binf\b|\d\.0(?![.\d])", COMMANDS[name].get_help(context)), "a whole number is shown as one"
 
 
 def test_the_page_shows_no_command_that_is_not_there() -> None:

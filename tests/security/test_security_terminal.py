@@ -75,7 +75,7 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "forget": [(HOSTILE,), (f"did:plc:{HOSTILE}",), ("did:plc:kit",)],
     "talks": [(), ("show", "5e55"), ("show", HOSTILE)],
     "rituals": [()],
-    "today": [(), ("--date", HOSTILE)],
+    "today": [(), (HOSTILE,)],
     "tasks": [()],
     "schedule": [(), ("--remove", "1")],
     "logs": [()],

@@ -270,8 +270,8 @@ async def test_today_is_the_same_in_the_terminal_and_as_a_command_beside_the_sou
     assert "1 reply" in typed
     after = json.loads((await soul("today", "--json", *at)).output)
     assert (after["awake"], after["done"].get("reply")) == (False, 1)
-    one_clear_line(await soul("today", "--date", "2999-01-01", *at), "is yet to come", code=2)
-    one_clear_line(await soul("today", "--date", "0001-01-01", *at), "before the times that are kept", code=2)
+    one_clear_line(await soul("today", "2999-01-01", *at), "is yet to come", code=2)
+    one_clear_line(await soul("today", "0001-01-01", *at), "before the times that are kept", code=2)
 
 
 async def test_a_muted_account_gets_nothing_until_the_mute_ends(running_town: RunningTown) -> None:
