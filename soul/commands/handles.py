@@ -16,8 +16,10 @@ _TIMEOUT_S = 10.0
 _MAX_BYTES = 64 * 1024
 
 
-def did_of(settings: Settings, home: Home, who: str) -> str:
+def did_of(settings: Settings, home: Home, who: str, *, now: bool = False) -> str:
     """Return the DID of `who`, a DID or a handle: by the settings, the home or the network; "" if none knows it.
+
+    With `now`, the network is asked before the home: a handle then means who has it today.
 
     Raises:
         UsageError: several accounts were seen under that handle.
@@ -28,6 +30,8 @@ def did_of(settings: Settings, home: Home, who: str) -> str:
     owner, handle = settings.owner_bluesky_social_handle, who.lstrip("@")
     if owner and handle.lower() == owner.lower() and settings.owner_bluesky_social_handle_did:
         return settings.owner_bluesky_social_handle_did
+    if now and not who.startswith("did:") and (did := resolve(settings.atproto_service_url, handle)):
+        return did
     with reading(home.database) as connection:
         known = identify(connection, home.memory / "relationships.json", who, (settings.agent_bluesky_username, owner))
     return known.did or resolve(settings.atproto_service_url, handle) or ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -138,7 +137,7 @@ def run_memory_export(
         write_json_lines(lines)
         return
     write_atomic(file, "".join(f"{line}\n" for line in lines))
-    memories, fields = (sum(json.loads(line)["record"] == kind for line in lines) for kind in ("memory", "profile"))
+    memories, fields = (sum(one.startswith(f'{{"record":"{kind}"') for one in lines) for kind in ("memory", "profile"))
     told = f"{counted(memories, 'memory', 'memories')} and {counted(fields, 'field')} of profiles"
     write_lines(f"Wrote {told} to {file}")
 

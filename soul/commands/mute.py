@@ -70,7 +70,7 @@ async def mute_account(settings: Settings, home: Home, who: str, *, off: bool) -
 
     Raises `UsageError`.
     """
-    did, clock = await asyncio.to_thread(did_of, settings, home, who), SystemClock()
+    did, clock = await asyncio.to_thread(did_of, settings, home, who, now=True), SystemClock()
     if not did:
         raise UsageError(f"Nobody is known by {who}", remedy="Check the handle, or give the DID: did:plc:abc123.")
     async with journal_beside(settings, home, clock) as (database, journal):
