@@ -291,7 +291,7 @@ def held_lines(home: Home, given: str, timezone: str, *, command: str = "soul dr
                 now, fits = history.replaced_by(held), not history.is_stale(held)
         amiss = history.amiss
     if held is None:
-        raise NotWaiting(amiss) if amiss else _none_waits(file)
+        raise SoulError(amiss) if amiss else _none_waits(file)
     named, told = f"{file}@{held.at}", "What it is for" if file.startswith(OWN_SKILL) else "Wanted because"
     return held, [
         f"Waits since {moment(held.at, timezone)}, because {held.why}",

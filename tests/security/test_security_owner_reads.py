@@ -67,7 +67,7 @@ def problem(home: Home, *arguments: str) -> str:
     if any(line.startswith("Traceback") for line in said):
         return f"{' '.join(arguments)}: {said[-1]}"
     told = [line for line in said if line.startswith("✗")]
-    if code not in {0, 1, 78} or (code != 0 and "--json" not in arguments and len(told) != 1):
+    if code not in {0, 1, 2, 78} or (code != 0 and "--json" not in arguments and len(told) != 1):
         return f"{' '.join(arguments)}: exit code {code}, {said}"
     return ""
 
