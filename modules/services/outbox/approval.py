@@ -227,7 +227,7 @@ def stays_held(older: Intent | None, action: ProposedAction) -> str:
     """Return why an action that takes the place of `older` waits like that, with the reasons of `older`; else ""."""
     if older is None or older.state != "held" or older.kind not in WORDED or action.is_given:
         return ""
-    before = older.error or ""
+    before = (older.error or "").partition(": ")[0]  # what was said of its words is not of these
     return before if _CHANGES_DRAFT in before else "; ".join(filter(None, (before, _CHANGES_DRAFT)))
 
 
