@@ -46,7 +46,7 @@ from soul.commands.self_ import decided, held_lines
 from soul.commands.status import look, status_lines
 from soul.commands.tasks import task_lines, tasks_of
 from soul.composition.services import Services
-from soul.terminal.commands import Commands
+from soul.terminal.commands import Commands, first_word
 
 _VERSIONS_SHOWN, _MOST_WAITS, _LEAVING_CHARS = 5, 300, 80
 _NO_LIMIT: dict[LimitProblem, str] = {
@@ -99,7 +99,7 @@ class OwnerCommands(Commands):
         return [*lines, *await self._leaving(acts)]
 
     async def run_edit(self, rest: str) -> Sequence[str]:
-        given, _, words = rest.partition(" ")
+        given, words = first_word(rest)
         if not words.strip():
             draft = await self._services.database.run(lambda connection: find(connection, given))
             how = (
@@ -121,14 +121,16 @@ class OwnerCommands(Commands):
 
     async def run_reject(self, rest: str) -> Sequence[str]:
         """Reject the drafts that the words name; if not all name one, the first does, and the others are the reason."""
-        first, _, words = rest.partition(" ")
+        first, words = first_word(rest)
         documents, _ = documents_among([first])
         if documents:
             return [await decided(self._services.self_keeper, first, approve=False, reason=words)]
         try:
             meant, reason = await self._meant(rest.split()), ""
         except NotWaiting:
-            given, _, reason = rest.partition(" ")
+            if all(map(str.isdecimal, rest.split()[1:])):  # numbers are no reason: one of these waits no more
+                raise
+            given, reason = first_word(rest)
             meant = await self._meant([given])
         for one in meant:
             await self._services.outbox.reject(one, reason)
@@ -173,7 +175,7 @@ class OwnerCommands(Commands):
                 return [f"No change of {rest} waits for you" + (f"; these do: {waiting}" if waiting else "")]
 
     async def run_replies(self, rest: str) -> Sequence[str]:
-        who, _, post = rest.partition(" ")
+        who, post = first_word(rest)
         audience = TypeAdapter(list[Audience])
         try:
             named = audience.validate_python(who.lower().split(","))
@@ -201,7 +203,7 @@ class OwnerCommands(Commands):
         return task_lines(found, self._zone)
 
     async def run_task(self, rest: str) -> Sequence[str]:
-        first, _, named = rest.partition(" ")
+        first, named = first_word(rest)
         leave = first == "leave"
         orders = self.app.lives.task_orders
         place = await orders.meant(named if leave else rest)
@@ -219,7 +221,7 @@ class OwnerCommands(Commands):
         return [f"{repo.full_name} is no longer watched: its plans, tasks and pull requests are left as they are"]
 
     async def run_memory(self, rest: str) -> Sequence[str]:
-        verb, _, number = rest.partition(" ")
+        verb, number = first_word(rest)
         if verb != "forget":
             raise SoulError(f"/memory cannot {verb}", remedy="Write it as /memory forget ID.")
         return [await forget_memory(self._services.settings, self._services.home, number.strip())]

@@ -73,6 +73,8 @@ def started_lines(started: Started) -> Sequence[str]:
             return [f"{name} was opened today already: {web_url(about) or about}"]
         case "opened":
             return [f"{name} is open: {web_url(about) or about}"]
+        case "held":
+            return [f"The opening of {name} waits for your approval: `soul drafts` (or /drafts)"]
         case "waits":
             return [f"{name} could not be opened just now; it is tried again at {about}"]
         case "not-opened":

@@ -21,12 +21,12 @@ class Commands:
 
     def begins(self, line: str) -> str:
         """Return what to say at once to a `line` whose answer takes a while; "" for any other."""
-        row = self.rows.get(line.removeprefix("/").partition(" ")[0].lower())
+        row = self.rows.get(first_word(line.removeprefix("/"))[0].lower())
         return row.begins if row else ""
 
     async def answer(self, line: str) -> Sequence[str]:
         """Carry out `line`, which begins with a slash; return the lines to show. Raises `SoulError` on failure."""
-        name, _, rest = line.removeprefix("/").partition(" ")
+        name, rest = first_word(line.removeprefix("/"))
         if (row := self.rows.get(name.lower())) is None:
             raise SoulError(f"There is no /{name}", remedy="/help lists what there is.")
         if row.needs_words and not rest.strip():
@@ -48,3 +48,9 @@ class Commands:
         width = max(len(row.usage) for row in self.rows.values())
         listed = [f"  /{row.usage:<{width}}  {row.help.partition('. ')[0].rstrip('.')}" for row in self.rows.values()]
         return [*listed, f"  {self.otherwise}"]
+
+
+def first_word(line: str) -> tuple[str, str]:
+    """Return the first word of a line, which any white space ends (on a phone, a line break), and all behind it."""
+    first, *rest = line.split(None, 1) or [""]
+    return first, rest[0] if rest else ""

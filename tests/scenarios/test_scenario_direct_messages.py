@@ -254,6 +254,17 @@ async def test_a_draft_is_decided_by_its_number_before_it_is_told(running_town: 
         phone.says("no 1 snails are too slow")
         await look(soul)
         assert len(running_town.mind.asked) == 1
+        await soul.app.services.outbox.submit(ProposedAction(PostBody(text="Tin hums."), cause_id="expression"))
+        (waiting,) = await soul.app.services.outbox.held()
+        phone.says("/reject 2 1")
+        await look(soul)
+        assert "does not wait" in phone.answers[-1], "1 is no reason"
+        assert await soul.app.services.outbox.held() == [waiting]
+        phone.says("/reject 2\nhums too loud")
+        await look(soul)
+        rejected = await soul.app.services.outbox.get(waiting.id)
+        assert rejected is not None
+        assert "hums too loud" in (rejected.error or "")
 
 
 async def test_a_number_that_a_draft_had_is_decided_or_told_as_gone_whichever_way_the_line_says_it(

@@ -221,11 +221,15 @@ class AlarmHandler(Handler, Perceiver):
                 return Disposition("silent", "decided", _DECIDED)
         elif item.payload["kind"] == "document" and not await self._still_waits(item.payload["name"]):
             return Disposition("silent", "decided", _DECIDED)
-        elif self.sends and not await self.outbox.by_cause(item.payload["name"]):  # a notice about that budget counts
+        elif self.sends and not await self._is_told(item):
             text = "\n".join(filter(None, (item.payload["text"], item.payload.get("words"))))
             if await self.notices.send(text, item.cause_id) is None and item.payload.get("words"):
                 return await self._shown(item)
         return await self._post(item)
+
+    async def _is_told(self, item: WorkItem) -> bool:
+        """Return whether a notice told the owner of that budget already."""
+        return item.payload["kind"] == "budget" and bool(await self.outbox.by_cause(item.payload["name"]))
 
     async def _shown(self, item: WorkItem) -> Disposition:
         """Show the alarm in the terminal, since no conversation with the owner is known. The next one tells it too."""

@@ -27,6 +27,7 @@ MEMO_AFTER = timedelta(milliseconds=2 * MINUTE_MS)
 CLOSES_AFTER = timedelta(milliseconds=HOUR_MS)
 """How long after its opening the opener of a run writes: by then the others have answered."""
 _LOOKED_AT = timedelta(days=1)
+_NEVER_SAID = {"blocked", "expired"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,19 @@ class RitualPerceiver:
         for key, ritual in listed.items():
             if ritual.role == "initiator" and is_due(ritual, now, keep_hours=self.clock.keeps_hours):
                 await self._open(key, now.date())
+        await self.drop_unsaid()
         for run in await self.rituals.runs.since(now.date() - _LOOKED_AT):
             if not run.artefact_url and (said := await self._said(run)):
                 await self._note(run, said.body.public_text)
                 if self.writes_memos and run.key in listed:
                     await self._write_down(run, listed, parse_iso(said.created_at))
+
+    async def drop_unsaid(self) -> None:
+        """Remove the runs that we opened with a post that was rejected or came too late: they were never open."""
+        for run in await self.rituals.runs.since(self.rituals.now().date() - _LOOKED_AT):
+            acts = await self.outbox.by_cause(opening_cause(run.key, run.day)) if run.role == "initiator" else []
+            if acts and all(one.state in _NEVER_SAID for one in acts):
+                await self.rituals.runs.remove(run)
 
     async def _open(self, key: str, day: date) -> None:
         if await self.rituals.runs.of_day(key, day) is None:
@@ -110,7 +119,7 @@ def _named(key: str, day: date) -> Mapping[str, str]:
     return {"ritual": key, "day": day.isoformat()}
 
 
-StartCode = Literal["unknown", "runs-already", "opened", "waits", "not-opened"]
+StartCode = Literal["unknown", "runs-already", "opened", "held", "waits", "not-opened"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +149,7 @@ class RitualLife:
         ritual = listed.get(key)
         if ritual is None:
             return Started("unknown", name, ", ".join(one.name for one in listed.values()))
+        await self.perceiver.drop_unsaid()
         if run := await self.rituals.runs.of_day(key, day):
             return Started("runs-already", ritual.name, run.thread_uri)
         row = new_opening(key, day, by_hand=True)
@@ -149,7 +159,11 @@ class RitualLife:
         await self.work.add(row)
         await handle_now()
         if run := await self.rituals.runs.of_day(key, day):
-            return Started("opened", ritual.name, run.thread_uri)
+            is_held = {one.state for one in await self.perceiver.outbox.by_cause(row.cause_id)} <= {
+                "held",
+                *_NEVER_SAID,
+            }
+            return Started("held" if is_held else "opened", ritual.name, run.thread_uri)
         after = await self.work.get(OPENING_KIND, row.key)
         if after and after.state == "pending":
             return Started("waits", ritual.name, after.not_before)

@@ -19,7 +19,7 @@ from common.errors import BudgetExceeded, Fatal, SoulError
 from modules.lives.space.commitment_maker import LOOP, JournalReporter, Note
 from modules.lives.space.config import SPACE_CHECK_INTERVAL_MS, SpaceConfig, SpaceConfigFile
 from modules.lives.space.first_look import FirstLook
-from modules.lives.space.host_request import is_open, is_withdrawn
+from modules.lives.space.host_request import is_open
 from modules.lives.space.perceive import EndingNoted, Engaged, OpenedTalk, RoomConversation, RoomPerceiver, WordsRefused
 from modules.lives.space.policy import should_open, wait_s
 from modules.lives.space.prompting import Decider, ModelDecision
@@ -200,10 +200,7 @@ class Participation:
     async def _check(self, batch: list[HistoryEntry], config: SpaceConfig, *, opens: bool) -> CheckResult:
         before = self.talk.state.request.entry_id
         await self.snapshots.understand()
-        asked = self.talk.state.request
-        self.snapshots.advance()
-        if is_withdrawn(asked, self.talk.state.latest_host()):
-            await self.speaker.commitment_maker.withdraw_request(asked.content)
+        await self._advance()
         batch = self._with_request(batch, before)
         snapshot = self.snapshots.build_snapshot(batch, opens=opens)
         if snapshot.follow_up == "wake_commitments":
@@ -305,10 +302,15 @@ class Participation:
         self._receive(new)
         if any(entry.is_host for entry in new):
             await self.snapshots.understand()
-        self.snapshots.advance()
+        await self._advance()
         asked = case.snapshot
         now = self.snapshots.build_snapshot(asked.batch, opens=asked.opens, needs_repo=asked.needs_repo)
         return replace(case, snapshot=now)
+
+    async def _advance(self) -> None:
+        """Advance the host's request by one look, and end what was promised for one that the host took back."""
+        if gone := self.snapshots.advance():
+            await self.speaker.commitment_maker.withdraw_request(gone)
 
     async def _record(self, case: PendingDecision) -> None:
         """Write the notes of a case to the journal, each with the room as it was then; keep what was refused."""

@@ -56,6 +56,7 @@ class Looked:
     peer_events: tuple[PeerEvent, ...] = ()
     owner: str | None = None
     frozen: bool = False
+    withdrawal: HistoryEntry | None = None
 
 
 def next_request(state: HostRequest, event: Looked | RequestEvent) -> HostRequest:  # noqa: PLR0911 - one case each
@@ -71,6 +72,7 @@ def next_request(state: HostRequest, event: Looked | RequestEvent) -> HostReques
                 event.peer_events,
                 owner=event.owner,
                 frozen=event.frozen,
+                withdrawal=event.withdrawal,
             )
         case "attempted":
             return count_attempt(state)
@@ -98,11 +100,11 @@ def is_claimed(state: HostRequest, now: datetime) -> bool:
     return state.claimed_until is not None and now < state.claimed_until
 
 
-def is_withdrawn(state: HostRequest, latest_host: HistoryEntry | None) -> bool:
-    """Return whether the host's newest message withdraws the request."""
-    if latest_host is None or latest_host.intent != "withdrawal" or state.requested_at is None:
+def is_withdrawn(state: HostRequest, withdrawal: HistoryEntry | None, action: HistoryEntry | None) -> bool:
+    """Return whether the host's newest withdrawal came after the request and after its newest call to act."""
+    if withdrawal is None or state.requested_at is None or (action and action.at > withdrawal.at):
         return False
-    return bool(state.content) and latest_host.at >= state.requested_at
+    return bool(state.content) and withdrawal.at >= state.requested_at
 
 
 def is_done_chat(content: str) -> bool:
@@ -156,6 +158,7 @@ def advance_host_request(  # noqa: PLR0917 - the order that all agents' authors 
     *,
     owner: str | None = None,
     frozen: bool = False,
+    withdrawal: HistoryEntry | None = None,
 ) -> HostRequest:
     """Return the state after one more look.
 
@@ -169,10 +172,11 @@ def advance_host_request(  # noqa: PLR0917 - the order that all agents' authors 
             our own acts in an earlier process.
         owner: the assignee, who acts on it.
         frozen: whether this look does not count, because the assignee is typing.
+        withdrawal: the host's newest message that takes a request back, if any.
 
     """
     state = _asked(state, latest_action, now, peer_events)
-    if is_withdrawn(state, latest_host):
+    if is_withdrawn(state, withdrawal, latest_action):
         state = HostRequest(entry_id=state.entry_id, requested_at=state.requested_at)
     if not state.content or state.given_up:
         return state

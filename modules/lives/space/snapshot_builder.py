@@ -121,8 +121,8 @@ class SnapshotBuilder:
     def _line(self, entry: HistoryEntry) -> HostLine:
         return host_line(self.talk.state.history, entry)
 
-    def advance(self) -> None:
-        """Advance the host's request by one look."""
+    def advance(self) -> str:
+        """Advance the host's request by one look; return the request that the host took back, or ""."""
         now, talk = self.clock.now(), self.talk.state
         action = talk.latest_host(intent="action_request")
         content = content_of(talk.request, action)
@@ -136,8 +136,12 @@ class SnapshotBuilder:
                 talk.peer_events,
                 owner=owner,
                 frozen=owner in self.client.view.typing(),
+                withdrawal=talk.latest_host(intent="withdrawal"),
             )
         )
+        after = self.talk.state.request
+        is_gone = not after.content and (action is None or after.entry_id == action.id)
+        return content if is_gone else ""
 
     def build_snapshot(
         self, batch: Sequence[HistoryEntry], *, opens: bool = False, needs_repo: bool = False

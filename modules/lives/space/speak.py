@@ -355,7 +355,8 @@ class Speaker:
         new = tuple(await self.perceiver.look())
         if any(entry.is_host for entry in new):
             await self.snapshots.understand()
-        self.snapshots.advance()
+        if gone := self.snapshots.advance():
+            await self.commitment_maker.withdraw_request(gone)
         now = self.snapshots.build_snapshot(waiting.snapshot.batch, opens=waiting.snapshot.opens)
         planned = still_to_make(waiting.planned, now, self.client.view.claims.lost)
         if waiting.planned and now.is_withdrawn:

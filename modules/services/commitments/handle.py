@@ -192,6 +192,11 @@ class CommitmentCase:
         return any(one.code in {"waits", "held"} for one in self.acts)
 
     @property
+    def is_done(self) -> bool:
+        """Whether every act is done, so that only its announcement is left."""
+        return bool(self.acts) and all(one.code == "done" for one in self.acts)
+
+    @property
     def intent_id(self) -> str | None:
         """The id of the latest intent."""
         return next((one.intent.id for one in reversed(self.acts) if one.intent), None)
@@ -264,7 +269,7 @@ class CommitmentHandler(Handler, Perceiver):
         if commitment is None or not (begins or commitment.status == "in_progress"):
             return self._left(item)
         case = await self._read(commitment)
-        if not case.is_on_its_way and await self._ends_late(case):
+        if not (case.is_on_its_way or case.is_done) and await self._ends_late(case):
             return self._left(item)
         if begins:
             if hindrance := await self._hindrance(case):

@@ -231,6 +231,14 @@ class RitualRuns:
 
         return await self.database.run(write)
 
+    async def remove(self, run: RitualRun) -> None:
+        """Remove a run that nobody ever saw."""
+        await self.database.run(
+            lambda rows: rows.execute(
+                "DELETE FROM ritual_runs WHERE key = ? AND day = ?", (run.key, run.day.isoformat())
+            )
+        )
+
     async def of_day(self, key: str, day: date) -> RitualRun | None:
         """Return the run of a ritual on a local date, or None."""
         found = await self._read("WHERE key = ? AND day = ?", key, day.isoformat())

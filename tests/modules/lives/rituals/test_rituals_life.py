@@ -18,7 +18,7 @@ from common.files import write_atomic
 from common.person import Person, Trace
 from modules.runtime.database.functions import know_person
 from modules.services.rights import store
-from modules.services.rituals.policy import MEMO_KIND, memo_mark
+from modules.services.rituals.policy import MEMO_KIND, memo_mark, opening_cause
 from modules.services.rituals.rituals import RITUALS_OF_PEOPLE
 from soul.commands.rituals import run_rituals, started_lines
 from tests.modules.lives.bluesky.bluesky_values import notification
@@ -45,6 +45,18 @@ async def test_a_ritual_started_by_hand_is_that_of_the_day(tmp_path: Path, capsy
         (shown,) = json.loads(capsys.readouterr().out)
         assert (shown["name"], shown["workspace"], len(shown["runs"])) == (RITUAL, QUAY.name, 1)
         assert shown["runs"][0]["thread"].endswith(town.openings()[0].rpartition("/")[2])
+
+
+async def test_an_opening_that_the_owner_rejected_was_never_open(tmp_path: Path) -> None:
+    async with open_ritual_town(tmp_path, ("rowan",)) as town:
+        assert await start(town, RITUAL) == "opened"
+        services = town.souls["rowan"].app.services
+        (run,) = await services.rituals.runs.latest("harbour-watch", 5)
+        (opening,) = await services.outbox.by_cause(opening_cause(run.key, run.day))
+        await services.outbox.reject(opening.id, "not these words")
+        assert await start(town, RITUAL) == "opened"
+        (again,) = await services.rituals.runs.latest("harbour-watch", 5)
+        assert again.thread_uri != run.thread_uri
 
 
 @pytest.mark.slow

@@ -352,7 +352,7 @@ def test_every_hour_another_may_be_elected() -> None:
     assert elected_opener((), NOW) is None
 
 
-LEAVE_IT = "No, leave it."
+LEAVE_IT, BEHIND_IT = "No, leave it.", "It was a bad idea of mine."
 
 
 async def test_a_no_of_the_host_ends_the_request_its_commitment_and_its_claim(room: Room) -> None:
@@ -376,6 +376,37 @@ async def test_a_no_of_the_host_ends_the_request_its_commitment_and_its_claim(ro
     told = room.running_town.mind.asked[-1].messages[-1].text
     assert "taken the request back" in told
     assert "YOU are the assignee" not in told
+
+
+@pytest.mark.parametrize("is_while_speaking", [True, False])
+async def test_a_no_of_the_host_counts_also_with_another_line_behind_it_or_while_it_speaks(
+    room: Room, *, is_while_speaking: bool
+) -> None:
+    minds = in_turn(speaks(PROMISE, an_issue()), *([speaks(TIN)] if is_while_speaking else []), declines())
+    labels = labelling("WITHDRAWAL", LEAVE_IT, REQUEST, decide=minds)
+
+    def decide(request: ChatRequest) -> Completion:
+        said = request.messages[-1].text
+        return Completion(text="DISCUSSION") if "Label:" in said and BEHIND_IT in said else labels(request)
+
+    async with room.soul("marvin", decide, asks_intents=True) as marvin:
+        await room.says(REQUEST, marvin)
+        await marvin.check()
+        marvin.later(30)
+
+        async def takes_back() -> None:
+            await room.says(LEAVE_IT, marvin)
+
+        if is_while_speaking:
+            await room.says(QUESTION, marvin)
+            await marvin.check(takes_back)
+        else:
+            await takes_back()
+            await room.says(BEHIND_IT, marvin)
+        for _ in range(2):
+            await marvin.check()
+            marvin.later(30)
+        assert [(one.status, one.error) for one in marvin.queued_commitments()] == [("abandoned", WITHDRAWN)]
 
 
 async def test_a_no_that_comes_while_the_promise_waits_for_its_moment_stops_it(room: Room) -> None:

@@ -183,6 +183,21 @@ async def test_what_the_owner_must_see_first_waits_without_an_attempt(tmp_path: 
     await soul_in_town.sleep()
 
 
+async def test_what_the_owner_approves_late_is_done_and_told_as_done(tmp_path: Path, town: Town) -> None:
+    soul_in_town = SoulInTown(tmp_path, town, approval="drafts", with_room=False)
+    await soul_in_town.wake()
+    one = await soul_in_town.enqueue(wanted())
+    await soul_in_town.live(10)
+    (draft,) = await soul_in_town.outbox.held()
+    soul_in_town.clock.jump(23.5 * 3600)
+    await soul_in_town.live(5)
+    await soul_in_town.outbox.approve(draft.id)
+    await soul_in_town.live(30)
+    assert soul_in_town.status(one).status == "completed"
+    assert not any("Timed out" in line for line in soul_in_town.told())
+    await soul_in_town.sleep()
+
+
 async def test_a_plan_for_no_repository_waits_for_a_workspace_is_told_once_and_given_up_after_a_day(
     soul_in_town: SoulInTown,
 ) -> None:
