@@ -14,6 +14,8 @@ import pytest
 
 from common.facts import MessageFacts, QuestionFacts
 from common.text.rights_requests import kind_by_words, may_be_rights_request
+from modules.services.outbox.bodies import FollowBody, RecordRef, ReplyBody
+from modules.services.outbox.types import ProposedAction
 from modules.services.rights.requests import FORGET_AGAIN_AFTER, ForgetRequests
 from tests.running_town import Answering, RunningSoul, RunningTown, awake, call
 from tests.scenarios.phone import Phone, look
@@ -135,6 +137,32 @@ async def test_who_asks_for_no_reply_gets_one_last_answer_and_then_none(running_
         quillon.says("Which roof is louder, tin or slate?")
         await look(soul)
         assert len(quillon.answers) == 3
+
+
+async def test_what_waits_to_reach_who_asks_for_no_reply_is_withdrawn_but_not_what_the_owner_ordered(
+    running_town: RunningTown,
+) -> None:
+    home, did = home_of(running_town, SOUL_APPROVAL="drafts"), running_town.account("quillon")
+    running_town.mind.answer = answering({"leave me": "no_reply"})
+    ours = RecordRef(uri=f"at://{running_town.account('rowan')}/app.bsky.feed.post/3kaaaaaaaaa2a", cid="cid")
+    news = ReplyBody(text="It is done.", parent=ours, root=ours, told_to=did)
+    async with awake(home) as soul:
+        running_town.network.post_as(did, "@rowan.test which roof is louder?")
+        await soul.look()
+        outbox = soul.app.services.outbox
+        told = await outbox.submit(ProposedAction(news, cause_id="news"))
+        follow = await outbox.submit(ProposedAction(FollowBody(did=did), by_owner=True, hold="sure?"))
+        (reply,) = [one for one in await outbox.held() if one.id not in {told.intent.id, follow.intent.id}]
+        running_town.network.post_as(did, "@rowan.test please leave me alone, bot")
+        await soul.look()
+        ordered, answer = await outbox.held()
+        assert ordered.id == follow.intent.id
+        assert isinstance(answer.body, ReplyBody)
+        assert answer.body.about_rights
+        for one in (reply, told.intent):
+            withdrawn = await outbox.get(one.id)
+            assert withdrawn
+            assert withdrawn.outcome == "withdrawn"
 
 
 async def test_who_asks_why_they_were_answered_in_a_message_is_told_of_messages_and_in_public_is_not(

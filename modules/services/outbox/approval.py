@@ -256,7 +256,9 @@ def _take_place(connection: sqlite3.Connection, change: Intent) -> None:
 
 def withdraw_follow(connection: sqlite3.Connection, did: str) -> list[Entry]:
     """Withdraw an unsent follow of an account, because the owner asked for an unfollow; return the entries."""
-    withdrawn = store.withdraw_reaching(connection, did, "the owner asked for an unfollow", "follow")
+    withdrawn = store.withdraw_reaching(
+        connection, did, "the owner asked for an unfollow", lambda one: one.kind == "follow"
+    )
     return [audit.stopped(one) for one in withdrawn]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
@@ -102,18 +102,19 @@ def cancel_unsent(connection: sqlite3.Connection, uri: str) -> None:
 
 
 def withdraw_reaching(
-    connection: sqlite3.Connection, did: str, reason: str, kind: IntentKind | None = None
+    connection: sqlite3.Connection, did: str, reason: str, which: Callable[[Intent], bool] = bool
 ) -> list[Intent]:
-    """Withdraw the unsent acts and drafts that would reach an account; of any kind if `kind` is None.
+    """Withdraw the unsent acts and drafts that would reach an account, or those `which` returns true for.
 
     Return what was withdrawn, newest first.
     """
     # NOTE(self): "0" is the character after "/", so this range holds the records of this account only.
-    reaches = "(target = ? OR (target > ? AND target < ?) OR iif(json_valid(body), body ->> 'to', '') = ?)"
+    told = "iif(json_valid(body), ? IN (body ->> 'to', body ->> 'told_to'), 0)"
+    reaches = f"(target = ? OR (target > ? AND target < ?) OR {told})"
     unsent = f"state IN ('held', 'pending') AND first_sent_at IS NULL AND kind <> 'delete' AND {reaches}"
     reaching = _select(connection, unsent, did, f"at://{did}/", f"at://{did}0", did)
     error = f"{STANDS['withdrawn']}: {reason}"
-    found = [dataclasses.replace(one, state="blocked", error=error) for one in reaching if kind in {None, one.kind}]
+    found = [dataclasses.replace(one, state="blocked", error=error) for one in reaching if which(one)]
     for intent in found:
         update(connection, intent)
     return found

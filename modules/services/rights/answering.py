@@ -48,6 +48,7 @@ from modules.services.outbox.rules.types import EtiquetteRule
 from modules.services.rights import store, tombstones
 from modules.services.rights.forgetting import Forgetting
 from modules.services.rights.left import REQUEST
+from modules.services.rights.mute import want_no_reply
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.request_reader import Reading, RequestReader
@@ -440,7 +441,8 @@ class PersonRequests:
             hours = math.ceil((at - now).total_seconds() / (HOUR_MS / 1000))
             return [self.skills.render(SKILL, "Facts", "forgotten" if hours <= 1 else "forgotten again", hours=hours)]
         if kind == "no_reply":
-            await self.database.run(partial(store.want_no_reply, did=asked.did, now=now))
+            for entry in await self.database.run(partial(want_no_reply, did=asked.did, now=now)):
+                await self.journal.record(entry)
         else:
             await self.database.run(partial(store.allow_replies, did=asked.did))
         return [self.skills.render(SKILL, "Facts", "asked")]

@@ -41,6 +41,18 @@ def change_mute(
     return withdrawn, [*entries, *map(audit.stopped, withdrawn)]
 
 
+def want_no_reply(connection: sqlite3.Connection, did: str, now: datetime) -> list[Entry]:
+    """Record that an account asked for no reply, and withdraw what waits to reach it; return the journal entries.
+
+    Answers about its data and acts that the owner ordered still leave.
+    """
+    store.want_no_reply(connection, did, now)
+    withdrawn = outbox_store.withdraw_reaching(
+        connection, did, _NO_REPLY, lambda one: not (one.by_owner or is_about_rights(one.body))
+    )
+    return [audit.stopped(one) for one in withdrawn]
+
+
 def withdrawn_line(withdrawn: Sequence[Intent]) -> str:
     """Return a sentence that names the withdrawn acts; "" for none."""
     return f"Withdrawn before it left: {', '.join(one.deed for one in withdrawn)}" if withdrawn else ""
