@@ -49,7 +49,7 @@ async def live(folder: Path, service_url: str, handle: str, password: str, fate:
         read_timeout_s=_READ_TIMEOUT_S,
     )
     journal = Journal(database, SilentConsole(), clock, Redactor())
-    to_bluesky = BlueskySender(atproto, pictures_in(folder, clock, journal))
+    to_bluesky = BlueskySender(atproto, pictures_in(folder, clock, database, journal))
     by_message = DirectMessageSender(atproto, database, journal, owner_did="")
     outbox = Outbox(
         database=database,

@@ -398,6 +398,13 @@ def with_picture(connection: sqlite3.Connection, sha256: str) -> Intent | None:
     return next(iter(_select(connection, holds, f'"sha256":"{sha256}"', limit=1)), None)
 
 
+def unsent_pictures(connection: sqlite3.Connection) -> set[str]:
+    """Return the hashes of the pictures of acts that wait for approval or to be sent."""
+    waiting = _select(connection, "kind IN ('post', 'reply') AND state IN ('held', 'pending', 'sending')")
+    bodies = [one.body for one in waiting if isinstance(one.body, PostBody | ReplyBody)]
+    return {picture.sha256 for body in bodies for picture in body.pictures}
+
+
 def unique_created_at(connection: sqlite3.Connection, now: datetime) -> datetime:
     """Return `now`, or the next millisecond at which no intent was created: record keys are derived from it."""
     moment = now

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import secrets
+from collections.abc import Collection
 from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -25,10 +26,12 @@ from common.files import read_bounded, write_atomic
 from common.result import ApiResult, Err, Ok, answering
 from common.settings import Settings
 from common.state import Json, load_state, save_state
+from modules.runtime.database.database import Database
 from modules.runtime.drawing.apart import PictureDrawer
 from modules.runtime.drawing.draw import DrawnPicture
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
+from modules.services.outbox import store
 from modules.services.outbox.bodies import AttachedPicture, PictureSource, PostBody, ReplyBody
 from modules.services.outbox.types import Intent, Sent
 from modules.services.pictures.post_log import PostLog, entry_of
@@ -36,7 +39,7 @@ from modules.services.pictures.post_log import PostLog, entry_of
 SOURCE_MAX_BYTES = 10 * 1024 * 1024
 DOWNLOAD_AGE = timedelta(hours=24)
 WAITING_AGE = timedelta(hours=48)
-"""Longer than any intent may wait."""
+"""How long a picture is kept that no waiting act shows."""
 
 _EXTENSIONS = {"image/jpeg": ".jpg", "image/png": ".png", "image/gif": ".gif", "image/webp": ".webp"}
 _SIDECAR = ".source.json"
@@ -88,12 +91,17 @@ class PictureFiles:
             return Err("the file of a picture is not what was kept", "invalid")
         return Ok(data)
 
-    def tidy(self) -> int:
-        """Delete files that are too old to be used; return their number. Blocks."""
+    def tidy(self, needed: Collection[str] | None = None) -> int:
+        """Delete files that are too old to be used, and return their number; blocks.
+
+        Waiting pictures stay if their hash is in `needed`, or if that is None.
+        """
         now, deleted = self._clock.now().timestamp(), 0
-        for folder, age in ((self._folder, DOWNLOAD_AGE), (self._folder / _WAITING, WAITING_AGE)):
+        waiting = [] if needed is None else [(self._folder / _WAITING, WAITING_AGE)]
+        for folder, age in ((self._folder, DOWNLOAD_AGE), *waiting):
             for path in folder.iterdir() if folder.is_dir() else ():
-                if path.is_file() and now - path.stat().st_mtime > age.total_seconds():
+                is_old = path.is_file() and now - path.stat().st_mtime > age.total_seconds()
+                if is_old and path.name not in (needed or ()):
                     path.unlink(missing_ok=True)
                     deleted += 1
         return deleted
@@ -138,14 +146,14 @@ POSTED_REMEMBERED = 5000
 
 
 def open_pictures(
-    settings: Settings, memory: Path, *, clock: Clock, journal: Journal, stack: AsyncExitStack
+    settings: Settings, memory: Path, *, clock: Clock, database: Database, journal: Journal, stack: AsyncExitStack
 ) -> Pictures:
-    """Return the pictures with their web clients, which `stack` closes, after deleting files that are too old."""
+    """Return the pictures with their web clients, which `stack` closes, after deleting downloads that are too old."""
     way = http_transport_factory(settings.arena_api_url, private_ok=settings.soul_allow_private_net)
     web = WebClient(way())
     stack.push_async_callback(web.aclose)
     arena = Arena(web, settings.arena_api_url)
-    pictures = Pictures(memory, clock=clock, journal=journal, web=web, arena=arena)
+    pictures = Pictures(memory, clock=clock, database=database, journal=journal, web=web, arena=arena)
     pictures.files.tidy()
     return pictures
 
@@ -156,7 +164,9 @@ class Pictures:
     `web` fetches pictures anywhere, `arena` those that are collected there.
     """
 
-    def __init__(self, memory: Path, *, clock: Clock, journal: Journal, web: WebClient, arena: Arena) -> None:
+    def __init__(
+        self, memory: Path, *, clock: Clock, database: Database, journal: Journal, web: WebClient, arena: Arena
+    ) -> None:
         self.web = web
         self.arena = arena
         self.files = PictureFiles(memory / "images", clock)
@@ -164,6 +174,7 @@ class Pictures:
         self._arena_path = memory / "arena_posted.json"
         self._web_path = memory / "web_images_posted.json"
         self._clock = clock
+        self._database = database
         self._journal = journal
         self._recording = asyncio.Lock()
         self._block_ids: list[int] = []
@@ -173,8 +184,12 @@ class Pictures:
     async def attach(
         self, data: bytes, *, alt: str, why: str = "", source: PictureSource
     ) -> ApiResult[AttachedPicture]:
-        """Prepare a picture for a post; an `Err` is of kind `conflict` if it was shown before, else `invalid`."""
+        """Prepare a picture for a post, after deleting files that are too old and that no waiting act shows.
+
+        An `Err` is of kind `conflict` if the picture was shown before, else `invalid`.
+        """
         await self._tell()
+        await asyncio.to_thread(self.files.tidy, await self._database.run(store.unsent_pictures))
         if not alt.strip():
             return Err("it needs words for those who cannot see it", "invalid")
         if self.was_posted(source):

@@ -38,11 +38,18 @@ SOURCE = PictureSource(
 
 
 def pictures_in(
-    memory: Path, clock: Clock, journal: Journal, url: str = "http://127.0.0.1:9", *, private_ok: bool = False
+    memory: Path,
+    clock: Clock,
+    database: Database,
+    journal: Journal,
+    url: str = "http://127.0.0.1:9",
+    *,
+    private_ok: bool = False,
 ) -> Pictures:
     """Return the pictures in the folder `memory`; `url` is a gallery."""
     web = WebClient(WebTransport(allow=[url], private_ok=private_ok))
-    return Pictures(memory, clock=clock, journal=journal, web=web, arena=Arena(web, f"{url}/v2"))
+    arena = Arena(web, f"{url}/v2")
+    return Pictures(memory, clock=clock, database=database, journal=journal, web=web, arena=arena)
 
 
 @dataclass
@@ -68,9 +75,8 @@ class Sharing:
 
     def reopened(self) -> Pictures:
         """Return the pictures as another process would find them."""
-        return pictures_in(
-            self.memory, self.town.clock, Journal(self.database, self.console, self.town.clock, Redactor())
-        )
+        journal = Journal(self.database, self.console, self.town.clock, Redactor())
+        return pictures_in(self.memory, self.town.clock, self.database, journal)
 
 
 @asynccontextmanager
@@ -83,7 +89,7 @@ async def open_sharing(folder: Path, kinds: Sequence[IntentKind] = KINDS) -> Asy
             atproto = await town.logged_in("alice")
             database = await open_database(folder / "soul.db")
             journal = Journal(database, console, town.clock, Redactor())
-            pictures = pictures_in(folder / "memory", town.clock, journal)
+            pictures = pictures_in(folder / "memory", town.clock, database, journal)
             outbox = Outbox(
                 database=database,
                 journal=journal,

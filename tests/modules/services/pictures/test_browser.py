@@ -18,6 +18,7 @@ from starlette.routing import Route
 from adapters.web.client import vetted_address
 from common.clock import FakeClock
 from common.redact import Redactor
+from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import MIB
@@ -104,10 +105,12 @@ async def address_of(host: str, port: int) -> str:
 BROWSER = PageBrowser(Sandbox(redactor=Redactor()), address_of)
 
 
-async def test_pictures_that_a_page_loads_by_script_are_found(tmp_path: Path, journal: Journal) -> None:
+async def test_pictures_that_a_page_loads_by_script_are_found(
+    tmp_path: Path, database: Database, journal: Journal
+) -> None:
     clock = FakeClock()
     async with site() as gallery:
-        pictures = pictures_in(tmp_path, clock, journal, gallery.url, private_ok=True)
+        pictures = pictures_in(tmp_path, clock, database, journal, gallery.url, private_ok=True)
         browser = PageBrowser(BROWSER.sandbox, lambda host, port: vetted_address(host, port, private_ok=True))
         plain, shown = PictureFinder(pictures, random.Random(1)), PictureFinder(pictures, random.Random(1), browser)
         assert [urlsplit(one.url).path for one in ok(await plain.browse(gallery.url, 400)).images] == ["/cover.png"]

@@ -47,7 +47,7 @@ async def choosing(
 ) -> AsyncIterator[PictureChooser]:
     async with serve(gallery_app(SystemClock(), armed=faults or GalleryFaults())) as url:
         journal = Journal(sharing.database, sharing.console, clock, Redactor())
-        pictures = pictures_in(sharing.memory, clock, journal, url, private_ok=True)
+        pictures = pictures_in(sharing.memory, clock, sharing.database, journal, url, private_ok=True)
         page = DesignSource("web", f"{url}/exhibition", "Exhibition")
         sources = (*more, page) if more else (page,)
         yield PictureChooser(pictures, sharing.outbox, sources=lambda: sources, clock=clock, rng=random.Random(4))
@@ -126,9 +126,8 @@ async def test_a_gallery_that_lies_costs_its_odd_pictures_and_no_more(sharing: S
     clock, app = FakeClock(), Starlette(routes=[Route("/{path:path}", lying_gallery)])
     odd = DesignSource("arena", "https://www.are.na/someone/odd", "Odd")
     async with serve(app) as url:
-        pictures = pictures_in(
-            sharing.memory, clock, Journal(sharing.database, sharing.console, clock, Redactor()), url
-        )
+        journal = Journal(sharing.database, sharing.console, clock, Redactor())
+        pictures = pictures_in(sharing.memory, clock, sharing.database, journal, url)
         chooser = PictureChooser(pictures, sharing.outbox, sources=lambda: (odd,), clock=clock, rng=random.Random(4))
         answers = [await chooser.choose(odd, why="a test") for _ in range(12)]
         await pictures.web.aclose()

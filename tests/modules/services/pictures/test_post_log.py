@@ -268,17 +268,23 @@ async def test_only_what_was_downloaded_is_read_and_only_from_its_folder(sharing
         assert isinstance(await files.read_download(given), Err), given
 
 
-async def test_files_go_when_they_are_too_old_to_be_used(sharing: Sharing) -> None:
+async def test_files_go_when_they_are_too_old_to_be_used_but_not_while_an_act_that_shows_them_waits(
+    sharing: Sharing,
+) -> None:
     files, clock = sharing.pictures.files, sharing.town.clock
     await files.keep_download(picture("threads.png"), "image/png", SOURCE)
-    waiting = await sharing.attached()
+    unused, other = await sharing.attached(), SOURCE.model_copy(update={"block_id": 7})
+    shown = await sharing.attached("threads.png", other)
+    moment = clock.now() + 2 * WAITING_AGE
+    await sharing.outbox.submit(ProposedAction(PostBody(text="Threads.", pictures=(shown,)), scheduled_for=moment))
     assert files.tidy() == 0
     await clock.advance(DOWNLOAD_AGE.total_seconds() + 1)
     assert files.tidy() == 2
-    ok(await files.load(waiting))
+    ok(await files.load(unused))
     await clock.advance((WAITING_AGE - DOWNLOAD_AGE).total_seconds())
-    assert files.tidy() == 1
-    assert isinstance(await files.load(waiting), Err)
+    await sharing.attached("wet-slates.png", other)
+    assert isinstance(await files.load(unused), Err)
+    ok(await files.load(shown))
 
 
 async def test_a_list_that_cannot_be_read_is_set_aside_and_told(sharing: Sharing) -> None:

@@ -103,7 +103,7 @@ async def poster(tmp_path: Path) -> AsyncIterator[Poster]:
         async with open_atproto_town(server, tmp_path) as town:
             database = await open_database(tmp_path / "soul.db")
             journal = Journal(database, SilentConsole(), town.clock, Redactor())
-            pictures = pictures_in(tmp_path / "memory", town.clock, journal)
+            pictures = pictures_in(tmp_path / "memory", town.clock, database, journal)
             cards = LinkCards(web, Redactor([SECRET]).text)
             yield Poster(town, BlueskySender(await town.logged_in("alice"), pictures, cards))
             await database.close()
