@@ -120,10 +120,9 @@ def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tu
     if intent.state != "held":
         raise NotWaiting(f"{_named(connection, intent)} needs no approval: it leaves by itself", remedy=_SHOW)
     _take_place(connection, intent)
-    approved = replace(intent, state="pending", error=None, by_owner=True, own_words=False)
-    store.update(connection, approved)
-    for other in _decided_with(connection, intent):
-        store.update(connection, replace(other, state="pending", error=None, by_owner=True, own_words=False))
+    approved, *others = [_approved(one, now) for one in (intent, *_decided_with(connection, intent))]
+    for one in (approved, *others):
+        store.update(connection, one)
     if approved.kind == "delete":
         store.cancel_unsent(connection, approved.target)
     return approved, audit.approved(approved)
@@ -155,20 +154,17 @@ def edit(
     found = policy.admit(action, said, before, intent_id=intent.id, now=now).intent
     if found.state == "blocked":
         raise PolicyBlocked(f"These words may not leave: {found.error}", remedy="The draft still waits as it was.")
-    edited = replace(
-        intent,
-        body=body,
-        body_hash=hashlib.sha256(body.as_json.encode()).hexdigest(),
-        dedup_key=action.dedup_key,
-        state="pending",
-        error=None,
-        by_owner=True,
-        own_words=False,
-    )
+    body_hash = hashlib.sha256(body.as_json.encode()).hexdigest()
+    edited = replace(_approved(intent, now), body=body, body_hash=body_hash, dedup_key=action.dedup_key)
     _take_place(connection, edited)
     store.update(connection, edited)
     store.reword(connection, edited)
     return edited, audit.edited(edited, intent.body.public_text)
+
+
+def _approved(intent: Intent, now: datetime) -> Intent:
+    expires_at = policy.approved_expires_at(intent, now)
+    return replace(intent, state="pending", error=None, by_owner=True, own_words=False, expires_at=expires_at)
 
 
 Stopped = Literal["rejected", "withdrawn"]

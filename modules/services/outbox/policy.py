@@ -98,6 +98,14 @@ def expires_at(kind: IntentKind, now: datetime) -> datetime:
     return now + timedelta(milliseconds=_EXPIRY_MS.get(kind, REPLY_EXPIRY_MS))
 
 
+def approved_expires_at(intent: Intent, now: datetime) -> str:
+    """Return when an intent that is approved now expires, ISO-8601: as if proposed now, unless it has its own end."""
+    begins = parse_iso(intent.scheduled_for or intent.created_at)
+    # NOTE(self): `created_at` may be some milliseconds later than the proposal, from which the expiry counts.
+    has_own_end = parse_iso(intent.expires_at) < expires_at(intent.kind, begins) - timedelta(seconds=1)
+    return intent.expires_at if has_own_end else iso(expires_at(intent.kind, max(begins, now)))
+
+
 def lane_of(kind: IntentKind, target: str) -> Lane:
     """Return the lane in which an act of a kind on `target` leaves."""
     record = parse_at_uri(target) if kind == "delete" else None

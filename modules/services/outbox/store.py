@@ -39,7 +39,7 @@ _ACTIVE = f"state IN ({', '.join(repr(state) for state in sorted(ACTIVE_STATES))
 _REPEATABLE = f"kind IN ({', '.join(repr(kind) for kind in sorted(REPEATABLE))})"
 _CHANGING = (
     *("state", "attempts", "deferrals", "not_before", "result_uri", "result_kind", "result_id", "error"),
-    *("first_sent_at", "sent_at", "looks", "by_owner", "rejected", "own_words"),
+    *("first_sent_at", "sent_at", "looks", "by_owner", "rejected", "own_words", "expires_at"),
 )
 _TICK = timedelta(milliseconds=1)
 

@@ -131,6 +131,19 @@ async def test_an_approved_act_keeps_its_key_and_leaves_at_its_turn(running_outb
     assert told[:2] == ["a stranger asked", "the owner approved it"]
 
 
+@pytest.mark.parametrize("ends_early", [False, True])
+async def test_an_approved_act_has_its_whole_time_to_leave_again_unless_it_has_an_earlier_end(
+    running_outbox: RunningOutbox, *, ends_early: bool
+) -> None:
+    until = running_outbox.clock.now() + timedelta(hours=5.5) if ends_early else None
+    draft = replace(reply(A, "may I?"), hold="a stranger asked", until=until)
+    intent = (await running_outbox.outbox.submit(draft)).intent
+    await running_outbox.clock.advance(5 * HOUR)
+    await running_outbox.outbox.approve(intent.id)
+    await running_outbox.clock.advance(2 * HOUR)
+    assert (await running_outbox.deliver(intent.id)).state == ("expired" if ends_early else "done")
+
+
 async def test_a_rejected_act_never_leaves_and_frees_its_target(running_outbox: RunningOutbox) -> None:
     intent = await hold(running_outbox)
     rejected = await running_outbox.outbox.reject(intent.id, "too  loud")
