@@ -339,6 +339,11 @@ class Delivery:
             case _:
                 return await self._send_again(intent, now)
 
+    async def is_gone(self, done: Intent) -> bool:
+        """Return whether the service says that what a done intent made is not there any more."""
+        found = await self._asked(self.senders[done.kind].find(done), on_bug="invalid")
+        return not isinstance(found, Err) and found.data is None
+
     async def _send_again(self, intent: Intent, now: datetime) -> Intent:
         """Ask the gates again, as the look may have taken long; then send or hold the intent."""
         wait = await self.database.run(lambda connection: self._ask_gates(connection, intent, self.clock.now()))

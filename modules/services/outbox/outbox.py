@@ -30,6 +30,7 @@ from modules.services.outbox.delivery import Delivery, named
 from modules.services.outbox.departures import Departure, departure_of
 from modules.services.outbox.types import (
     ACTIVE_STATES,
+    REPEATABLE,
     ActStanding,
     Advice,
     DeliveryReport,
@@ -103,6 +104,7 @@ class Outbox:
 
     async def submit(self, action: ProposedAction) -> Submitted:
         """Store a proposed action as an intent, and return it with the advice. Never raises for policy."""
+        await self._note_if_undone(action)
         action, found = await self._inquire(policy.without_closing_words(self.prepared(action)))
 
         def admit(connection: sqlite3.Connection) -> tuple[Submitted, Entry]:
@@ -144,6 +146,15 @@ class Outbox:
         if submitted.accepted:
             self._work.set()
         return submitted
+
+    async def _note_if_undone(self, action: ProposedAction) -> None:
+        """If the owner orders what is done, note it as undone if its record is gone, so that it may be repeated."""
+        if not action.by_owner or action.kind not in REPEATABLE:
+            return
+        kind, target = action.kind, action.target
+        done = await self.database.run(lambda connection: store.active_on_target(connection, kind, target))
+        if done and done.state == "done" and await self._delivery.is_gone(done):
+            await self.note_undone(done.result_uri or "")
 
     async def _inquire(self, action: ProposedAction) -> tuple[ProposedAction, list[Verdict]]:
         """Return the action, with its body changed by what the inquiries found, and their verdicts."""

@@ -128,6 +128,15 @@ async def test_only_the_deletion_of_its_own_record_frees_an_act(running_outbox: 
     assert not (await running_outbox.outbox.submit(FOLLOW)).accepted
 
 
+async def test_what_was_undone_elsewhere_is_done_again_only_for_the_owner(running_outbox: RunningOutbox) -> None:
+    first, order = (await running_outbox.outbox.submit(FOLLOW)).intent, replace(FOLLOW, by_owner=True)
+    await running_outbox.outbox.deliver_due()
+    assert not (await running_outbox.outbox.submit(order)).accepted
+    del running_outbox.service.records[first.rkey]
+    assert not (await running_outbox.outbox.submit(FOLLOW)).accepted
+    assert (await running_outbox.outbox.submit(order)).accepted
+
+
 async def test_a_reply_that_was_deleted_is_not_given_again(running_outbox: RunningOutbox) -> None:
     first = await running_outbox.deliver(
         (await running_outbox.outbox.submit(reply("at://x/y/1", "hasty words"))).intent.id
