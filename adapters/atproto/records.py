@@ -132,13 +132,16 @@ def follow_record(did: str, created_at: datetime) -> WireRecord:
     return {"$type": FOLLOW, "subject": did, "createdAt": iso(created_at)}
 
 
-def threadgate_record(post_uri: str, replies: Sequence[str], created_at: datetime) -> WireRecord:
+def threadgate_record(post_uri: str, replies: Sequence[str] | None, created_at: datetime) -> WireRecord:
     """Return the record of who may reply in the thread that begins with a post: the rules of `REPLY_RULES` by name.
 
-    An `at://` uri among the names is a list and allows its members.
+    An `at://` uri among the names is a list and allows its members. None allows everybody.
     """
-    allow = [_list_rule(name) if name.startswith("at://") else {"$type": REPLY_RULES[name]} for name in replies]
-    return {"$type": THREADGATE, "post": post_uri, "allow": allow, "createdAt": iso(created_at)}
+    gate: WireRecord = {"$type": THREADGATE, "post": post_uri, "createdAt": iso(created_at)}
+    if replies is not None:
+        rules = [_list_rule(name) if name.startswith("at://") else {"$type": REPLY_RULES[name]} for name in replies]
+        gate["allow"] = rules
+    return gate
 
 
 def postgate_record(post_uri: str, created_at: datetime) -> WireRecord:

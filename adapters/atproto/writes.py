@@ -131,21 +131,26 @@ class Writer(Reader):
         gates += [] if may_be_quoted else [(records.POSTGATE, records.postgate_record(uri, moment))]
         return await self._create_gated(record, gates, key)
 
+    @answering
     async def allow_replies(
         self, post_uri: str, replies: Sequence[str] | None, *, created_at: datetime | None = None
     ) -> ApiResult[None]:
         """Set who may reply in the thread that begins with our post; `replies` as in `create_post`.
 
-        Repeating it changes nothing.
+        Replies that were hidden there stay hidden. Repeating it changes nothing.
         """
         gate = _gate_of(post_uri)
         if not gate or gate.repo != self.did:
             return Err(f"not a post of ours: {post_uri}", kind="invalid")
-        if replies is None:
-            return await self.delete_post(f"at://{gate.repo}/{gate.collection}/{gate.rkey}")
+        uri = f"at://{gate.repo}/{gate.collection}/{gate.rkey}"
+        before = (await self.get_record(uri)).or_raise()
+        hidden = before.value.get("hiddenReplies") if before else None
+        if replies is None and not hidden:
+            return await self.delete_post(uri)
         record = records.threadgate_record(post_uri, replies, created_at or self._clock.now())
-        written = await self._put(records.THREADGATE, record, gate.rkey)
-        return written if isinstance(written, Err) else Ok(None)
+        record |= {"hiddenReplies": hidden} if hidden else {}
+        (await self._put(records.THREADGATE, record, gate.rkey)).or_raise()
+        return Ok(None)
 
     @answering
     async def allowed_replies(self, post_uri: str) -> ApiResult[tuple[str, ...] | None]:

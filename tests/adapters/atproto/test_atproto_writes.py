@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from adapters.atproto.client import Atproto
+from adapters.atproto.records import THREADGATE
 from adapters.atproto.types import PostImage, ReplyRefs, ServiceErr, StrongRef
 from adapters.atproto.writes import is_tid, tid_for
 from common.clock import FakeClock
@@ -123,6 +124,22 @@ async def test_a_text_that_greets_a_crowd_resolves_only_so_many_handles(town: At
     town.faults.arm(Fault("server_error", "com.atproto.identity.resolveHandle", times=20))
     await posted(alice, " ".join(f"@x{number}.test" for number in range(20)))
     assert town.faults.armed[0].times == 10
+
+
+async def test_replies_hidden_elsewhere_stay_hidden_whoever_may_reply(town: AtprotoTown) -> None:
+    alice = await town.logged_in("alice")
+    post = (await posted(alice)).uri
+    key, hidden = post.rpartition("/")[2], [f"at://{town.did('bob')}/{POST}/3jzfcijpj2z2a"]
+    ok(await alice.allow_replies(post, ["mentioned"]))
+    gate = town.network.record(alice.did, THREADGATE, key)
+    assert gate
+    town.network.put(alice.did, THREADGATE, key, gate.value | {"hiddenReplies": hidden})
+    for replies in ((), None):
+        ok(await alice.allow_replies(post, replies))
+        stored = ok(await alice.get_record(f"at://{alice.did}/{THREADGATE}/{key}"))
+        assert stored
+        assert stored.value["hiddenReplies"] == hidden
+        assert ok(await alice.allowed_replies(post)) == replies
 
 
 @pytest.mark.parametrize("text", ["x" * 301, "", "half \ud83d"])
