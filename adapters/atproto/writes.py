@@ -18,7 +18,7 @@ from adapters.atproto.reads import Reader
 from adapters.atproto.richtext import detect_mentions, detect_urls, parse_bsky_post_url
 from adapters.atproto.types import Blob, Card, PostImage, ReplyRefs, StrongRef
 from common.clock import Clock, iso
-from common.result import ApiResult, Err, Ok, answering
+from common.result import LASTING, ApiResult, Err, Ok, answering
 
 if TYPE_CHECKING:
     from adapters.atproto.xrpc import Xrpc
@@ -92,6 +92,7 @@ class Writer(Reader):
         self._languages = languages
         self._tids = TidSource()
 
+    @answering
     async def create_post(
         self,
         text: str,
@@ -108,7 +109,7 @@ class Writer(Reader):
 
         A `card` is shown if there are neither images nor a quote. `replies` are the names of `records.REPLY_RULES` by
         which others may reply, or the uris of lists, written together with the post; None: everybody. A text that is
-        too long is refused here (kind `invalid`), with the count.
+        too long is refused here (kind `invalid`), with the count. Nothing is posted while a mention cannot be resolved.
         """
         if problem := records.post_problem(text, images):
             return Err(problem, kind="invalid")
@@ -268,8 +269,8 @@ class Writer(Reader):
 
     async def _mentioned_dids(self, text: str) -> dict[str, str]:
         handles = list(dict.fromkeys(span.value for span in detect_mentions(text)))[:_MAX_MENTIONS_RESOLVED]
-        resolved = [(handle, await self.resolve_handle(handle)) for handle in handles]
-        return {handle: found.data for handle, found in resolved if not isinstance(found, Err)}
+        resolved = [(handle, (await self.resolve_handle(handle)).or_else("", *LASTING)) for handle in handles]
+        return {handle: did for handle, did in resolved if did}
 
     async def _quoted(self, text: str) -> StrongRef | None:
         """Return the first linked post that can be found; None if there is none."""

@@ -121,9 +121,17 @@ async def test_a_link_to_a_post_that_is_not_there_is_only_a_link(town: AtprotoTo
 
 async def test_a_text_that_greets_a_crowd_resolves_only_so_many_handles(town: AtprotoTown) -> None:
     alice = await town.logged_in("alice")
-    town.faults.arm(Fault("server_error", "com.atproto.identity.resolveHandle", times=20))
+    town.faults.arm(Fault("bad_request", "com.atproto.identity.resolveHandle", times=20))
     await posted(alice, " ".join(f"@x{number}.test" for number in range(20)))
     assert town.faults.armed[0].times == 10
+
+
+async def test_a_post_does_not_leave_without_a_mention_that_cannot_be_resolved_now(town: AtprotoTown) -> None:
+    alice, bob = await town.logged_in("alice"), await town.logged_in("bob")
+    town.faults.arm(Fault("server_error", "com.atproto.identity.resolveHandle"))
+    assert err(await alice.create_post("hi @bob.test")).kind == "transient"
+    await posted(alice, "hi @bob.test")
+    assert len(ok(await bob.get_notifications(reasons=["mention"])).notifications) == 1
 
 
 async def test_replies_hidden_elsewhere_stay_hidden_whoever_may_reply(town: AtprotoTown) -> None:
