@@ -140,9 +140,9 @@ async def test_drafts_are_listed_shown_and_decided_beside_the_soul(home: Home) -
     ("words", "said", "code"),
     [
         (("approve",), "Which draft?", 2),
-        *(((action, "7"), "No draft has the number 7", 1) for action in ("approve", "reject", "show")),
-        (("show", "xyz"), "is too short", 1),
-        (("approve", "wxyz"), "cannot be a draft's id", 1),
+        *(((action, "7"), "No draft has the number 7", 2) for action in ("approve", "reject", "show")),
+        (("show", "xyz"), "is too short", 2),
+        (("approve", "wxyz"), "cannot be a draft's id", 2),
     ],
 )
 @pytest.mark.slow
