@@ -277,7 +277,8 @@ def _enough(
     fresh = now - incoming.at <= timedelta(milliseconds=mechanics.silence_threshold_ms)
     if not fresh and others and all(_is_disengaged(one, mechanics, now) for one in others):
         return _no("disengaged", "Everyone else has fallen silent", conclude=True)
-    rapid = mechanics.skip_low_value_acknowledgments and _is_rapid(conversation, now)
+    to_them = conversation.participants[incoming.did].reply_count > RAPID_REPLY_COUNT
+    rapid = to_them and mechanics.skip_low_value_acknowledgments and _is_rapid(conversation, now)
     adds_much = not incoming.is_closing and incoming.new_words >= RAPID_NOVEL_WORDS
     if rapid and not incoming.asks_us and not adds_much:
         reason = f"{RAPID_REPLY_COUNT} quick replies already, and little new was said"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 
 from cachetools import TTLCache
@@ -144,7 +144,7 @@ class CaseReader:
         thread = await self._read_thread(notification)
         author_did = notification.author.did
         automated = self.etiquette.is_automated(notification.author)
-        incoming = incoming_of(notification, item.indexed, thread, is_automated=automated)
+        incoming = incoming_of(item, thread, is_automated=automated)
         answered = _handles_under(notification, thread)
         trusted = {self.me.owner_did, self.atproto.did}
         is_owner = importance == "owner"
@@ -232,21 +232,21 @@ def _handles_under(notification: Notification, thread: ThreadAnalysis) -> set[st
     return {post.author.handle.lower() for post in replies}
 
 
-def incoming_of(
-    notification: Notification, at: datetime, thread: ThreadAnalysis | None, *, is_automated: bool
-) -> Incoming:
+def incoming_of(item: Pending, thread: ThreadAnalysis | None, *, is_automated: bool) -> Incoming:
     """Return a post in the form for a conversation; `thread` is its thread, if that was read."""
-    author = notification.author
-    before = [post.text for post in thread.focal_path if post.uri != notification.uri] if thread else []
+    author = item.notification.author
+    theirs = {one.uri for one in (*item.earlier, item.notification)}
+    before = [post.text for post in thread.focal_path if post.uri not in theirs] if thread else []
     return Incoming(
         did=author.did,
         handle=author.handle,
         display_name=author.display_name,
-        text=notification.text,
-        at=at,
+        text=item.notification.text,
+        at=item.indexed,
         depth=thread.depth if thread else 0,
         recent_texts=tuple(before),
         is_automated=is_automated or author.is_bot,
+        earlier=tuple(one.text for one in item.earlier),
     )
 
 

@@ -286,9 +286,11 @@ class PostPerceiver(Perceiver):
         """Record a post that needs no answer; mere thanks and the like get a like, and end the conversation."""
         act, intent_id, reason = "skipped", None, decision.reason
         if decision.deserves_like:
-            published = await self.publisher.conclude(
-                notification.root, decision.reason, like=notification.ref, terms=ActTerms(notification.uri)
-            )
+            root, terms = notification.root, ActTerms(notification.uri)
+            if self.publisher.is_between(root, notification.author.did):
+                published = await self.publisher.conclude(root, decision.reason, like=notification.ref, terms=terms)
+            else:
+                published = await self.publisher.like(notification.ref, terms)
             act = "liked" if published.status == "accepted" else "skipped"
             intent_id = published.intent_id or None
             if published.status == "blocked":

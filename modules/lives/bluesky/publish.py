@@ -472,6 +472,11 @@ class Publisher:
         conversation = self.conversations.get_conversation(root.uri)
         return conversation is not None and conversation.our_reply_count > 0
 
+    def is_between(self, root: StrongRef, did: str) -> bool:
+        """Return whether we spoke in this thread, and nobody but that account did."""
+        known = self.conversations.get_conversation(root.uri)
+        return known is not None and self.has_spoken(root) and not known.participants.keys() - {did, self.atproto.did}
+
     async def _leave_if_long(self, action: ProposedAction, parent: StrongRef, root: StrongRef) -> None:
         """Like the post that was answered and end the conversation, if the answer reached one of its limits.
 

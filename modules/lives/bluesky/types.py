@@ -310,7 +310,10 @@ class ExpressionTurn:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A received post: `depth` posts are above it, `recent_texts` are those directly before it, oldest first."""
+    """A received post: `depth` posts are above it, `recent_texts` are those directly before it, oldest first.
+
+    `earlier` are the texts of its author's older posts that wait with it.
+    """
 
     did: str
     handle: str
@@ -320,22 +323,28 @@ class Incoming:
     display_name: str = ""
     recent_texts: Sequence[str] = ()
     is_automated: bool = False
+    earlier: Sequence[str] = ()
+
+    @property
+    def said(self) -> Sequence[str]:
+        """All that its author said since they were last read."""
+        return *self.earlier, self.text
 
     @property
     def is_closing(self) -> bool:
         """Whether it only thanks, agrees or says goodbye."""
-        return is_low_value_closing(self.text)
+        return all(map(is_low_value_closing, self.said))
 
     @property
     def asks_us(self) -> bool:
         """Whether a person asks for something; programs do not count, as they may ask each other without end."""
-        return not self.is_automated and (asks(self.text) or requests(self.text))
+        return not self.is_automated and any(asks(text) or requests(text) for text in self.said)
 
     @property
     def new_words(self) -> int:
         """The number of its content words that are not in the latest posts before it."""
         known = {word for text in self.recent_texts[-_RECENT_POSTS:] for word in content_words(text)}
-        return len(set(content_words(self.text)) - known)
+        return len({word for text in self.said for word in content_words(text)} - known)
 
 
 @dataclass(frozen=True, slots=True)

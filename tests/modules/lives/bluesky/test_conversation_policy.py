@@ -172,9 +172,15 @@ def test_a_thread_can_be_too_deep(mechanics: SocialMechanics, limit: int) -> Non
     assert f"{limit} posts deep" in decision.reason
 
 
+QUICK = conversation(**replied(0, 1), participants=people(person("ada", last=1)))
+
+
 def test_two_quick_replies_of_ours_do_not_end_a_talk_that_goes_on() -> None:
-    before = conversation(**replied(0, 1))
-    assert judge(before, incoming(SUBSTANCE, minutes=2))[0]
+    assert judge(QUICK, incoming(SUBSTANCE, minutes=2))[0]
+
+
+def test_who_comes_new_into_a_quick_talk_of_others_is_read() -> None:
+    assert judge(QUICK, incoming("Slate, I say", author="bob", minutes=2))[0]
 
 
 @pytest.mark.parametrize(
@@ -187,22 +193,21 @@ def test_two_quick_replies_of_ours_do_not_end_a_talk_that_goes_on() -> None:
     ],
 )
 def test_after_two_quick_replies_little_news_gets_a_like(text: str, known: list[str]) -> None:
-    before = conversation(**replied(0, 1))
     post = incoming(text, minutes=2, recent_texts=known)
-    decision, _ = judge(before, post)
+    decision, _ = judge(QUICK, post)
     assert (decision.should, decision.like, decision.conclude) == (False, True, True)
     talkative = SocialMechanics(skip_low_value_acknowledgments=False)
-    assert judge(before, post, mechanics=talkative)[0]
+    assert judge(QUICK, post, mechanics=talkative)[0]
+    assert judge(QUICK, replace(post, earlier=("Why?",)))[0]
 
 
 def test_a_question_of_a_person_is_answered_however_quick_the_talk_is_and_a_program_s_is_not() -> None:
-    before = conversation(**replied(0, 1))
     asked = ("Why?", "And slate?", "なぜ？", "لماذا؟")  # noqa: RUF001 - question marks of these languages
     for text in (*asked, "Tell me why.", "@rowan.test Please explain.", "Hm. Say more.", "Give me an example."):
         post = incoming(text, minutes=2, recent_texts=[SUBSTANCE])
-        assert judge(before, post)[0]
-        assert not judge(before, replace(post, is_automated=True))[0]
-    assert not judge(before, incoming("Herons: https://a.example/?q=1", minutes=2))[0]
+        assert judge(QUICK, post)[0]
+        assert not judge(QUICK, replace(post, is_automated=True))[0]
+    assert not judge(QUICK, incoming("Herons: https://a.example/?q=1", minutes=2))[0]
 
 
 def test_who_speaks_now_is_answered_though_all_others_have_left() -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.atproto.types import Notification, Post, ThreadNode
-from common.clock import FakeClock, SystemClock, parse_iso
+from common.clock import FakeClock, SystemClock
 from common.importance import Importance
 from common.provenance import Provenance
 from modules.lives.bluesky.case import PostCase
@@ -55,15 +55,16 @@ def case_of(
     """Return the case of a post in the thread `talk`, by default the post alone."""
     alone = Post(notification.uri, notification.cid, notification.author, notification.text, notification.created_at)
     thread = analyze_thread_view(node(talk or [alone]), ME)
+    item = Pending(notification, notification.indexed_at)
     return PostCase(
         preference=Preference(),
-        item=Pending(notification, notification.indexed_at),
+        item=item,
         thread=thread,
         own_did=ME,
         importance=importance,
         provenance=Provenance.OWNER if importance == "owner" else Provenance.STRANGER,
         relationship=None,
-        incoming=incoming_of(notification, parse_iso(notification.indexed_at), thread, is_automated=False),
+        incoming=incoming_of(item, thread, is_automated=False),
         advice=advice or ReplyAdvice(),
     )
 
@@ -176,6 +177,14 @@ def test_a_post_is_judged_with_its_thread_and_then_part_of_it(path: Path) -> Non
     deeper = [*talk, *chain(("cleo", "the last"))]
     last = notification(minutes=12, root=talk[0].uri)
     assert threads.plan_case(case_of(last, deeper), SocialMechanics()).code == "conclude"
+
+
+def test_a_question_in_an_older_post_that_waits_too_is_judged_with_the_newest() -> None:
+    talk = chain(("ada", "Which moss?"), ("ada", "On slate, say"))
+    asked, newest = (notification(one.text, key=one.uri[-2:], root=talk[0].uri) for one in talk)
+    thread = analyze_thread_view(node(talk), ME)
+    incoming = incoming_of(Pending(newest, at(), earlier=(asked,)), thread, is_automated=False)
+    assert (incoming.asks_us, incoming.new_words, incoming.recent_texts) == (True, 3, ())
 
 
 @pytest.mark.parametrize(

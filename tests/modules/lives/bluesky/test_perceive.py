@@ -42,6 +42,23 @@ async def test_what_was_stored_but_not_yet_marked_as_seen_is_not_new_after_a_cra
         assert (await life.app.services.situation()).waits.posts == 1
 
 
+async def test_thanks_end_a_conversation_of_two_and_not_that_of_others(running_town: RunningTown) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    root, _ = running_town.network.post_as(kit, "@rowan.test which roof is louder?")
+    async with awake(home) as life:
+        await life.look()
+        conversations = life.app.lives.bluesky.tidying.conversations
+        own = next(post for post in running_town.network.posts() if post.author.handle == "rowan.test")
+        for name, state in (("wren", "awaiting_response"), ("kit", "concluded")):
+            thanks, _ = running_town.network.post_as(running_town.account(name), "thanks!", reply_to_uri=own.uri)
+            await life.look()
+            await life.send()
+            assert running_town.likers(thanks) == ["rowan.test"]
+            conversation = conversations.get_conversation(root)
+            assert conversation is not None
+            assert conversation.state == state
+
+
 async def test_likes_and_follows_are_remembered_and_wait_for_nobody(running_town: RunningTown) -> None:
     home, kit = running_town.make_home("rowan"), running_town.account("kit")
     uri, cid = running_town.network.post_as(running_town.account("rowan"), "Tin sings.")

@@ -7,7 +7,7 @@ post with its age and whom it answers, the focal post in its place.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -57,14 +57,15 @@ def case(
     key = f"k{minutes:g}"
     reached = notification(text, author=author, key=key, minutes=minutes, root=talk[0].uri, parent=talk[0].uri)
     thread = analyze_thread_view(node(talk), ME)
+    item = Pending(reached, at(minutes))
     return PostCase(
-        item=Pending(reached, at(minutes)),
+        item=item,
         thread=thread,
         own_did=ME,
         importance=importance,
         provenance=Provenance.STRANGER,
         relationship=None,
-        incoming=incoming_of(reached, START + timedelta(minutes=minutes), thread, is_automated=False),
+        incoming=incoming_of(item, thread, is_automated=False),
         advice=ReplyAdvice(),
         preference=preference,
         is_peer=is_peer,
