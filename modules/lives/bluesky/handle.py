@@ -406,7 +406,7 @@ class PostHandler(Handler):
         """Return how long the post has to wait for a turn; None if it need not, like every post of the owner's."""
         if importance == "owner":
             return None
-        wait = await self.turns.take(post.notification.author, limits_of(importance))
+        wait = await self.turns.held_back(post.notification.author, limits_of(importance))
         return wait and replace(wait, retry_in_s=self.clock.real(wait.retry_in_s))
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
@@ -477,6 +477,8 @@ class PostHandler(Handler):
             return await self._carry_out_request(post.notification, importance) or gone
         plan = self.conversations.plan_case(read.data, self.identity.extract().social_mechanics)
         if plan.code == "answer":
+            if importance != "owner":
+                await self.turns.begin_turn(post.notification.author)
             may_ask = (importance != "owner" or self.requests.owner_is_visitor) and not self.requests.asks_nothing(uri)
             chosen = await self.responder.respond_to(read.data, offers_request=may_ask)
             if chosen.act == ASKED:

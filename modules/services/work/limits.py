@@ -111,13 +111,20 @@ class PersonTurns:
         self, author: Actor, limits: Sequence[TurnLimit], places: Mapping[str, Sequence[TurnLimit]] = {}
     ) -> Disposition | None:
         """Count a turn about what `author` wrote, for them and for `places`; or return that it has to wait."""
+        if (wait := await self.held_back(author, limits, places)) is None:
+            await self.begin_turn(author, list(places))
+        return wait
+
+    async def held_back(
+        self, author: Actor, limits: Sequence[TurnLimit], places: Mapping[str, Sequence[TurnLimit]] = {}
+    ) -> Disposition | None:
+        """Return that what `author` wrote has to wait for a turn; None if it may have one now."""
         await self.recall()
         if before := self._begun.pop(await self._journal.person_hash(author.did), None):  # forgotten, and back again
             self._begun[author.did] = deque(sorted([*before, *self._begun[author.did]]))
         counted = {author.did: limits, **places}
         waits = [wait for name, each in counted.items() if (wait := self.wait(name, each))]
         if not waits:
-            await self.begin_turn(author, list(places))
             return None
         limit, seconds = max(waits, key=itemgetter(1))
         return Disposition("later", "turn", limit.reason, retry_in_s=self._clock.lived(seconds))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from datetime import timedelta
 
 import pytest
 
+from common.errors import Transient
 from modules.runtime.scheduler.policy import get_peer_delay
 from modules.services.work.types import MOST_TRIES, PAUSE_S
 from tests.outbox_rows import newest_intents
 from tests.running_town import RunningTown, awake
+from town.atproto.service import Fault
 from town.model.types import Completion
 
 
@@ -132,6 +135,24 @@ async def test_who_takes_back_the_newer_of_two_posts_is_answered_for_the_older_o
         assert (await life.app.services.situation()).waits.posts == 0
     assert sorted(told) == sorted([(taken_back, "dropped"), (asked, "replied")])
     assert len(running_town.texts("rowan")) == 1
+
+
+async def test_a_post_whose_thread_cannot_be_read_takes_a_turn_of_its_author_only_once_it_is_read(
+    running_town: RunningTown,
+) -> None:
+    home, kit = running_town.make_home("rowan"), running_town.account("kit")
+    running_town.network.post_as(kit, "@rowan.test which roof is louder?")
+    async with awake(home) as life:
+        await life.app.lives.bluesky.perceiver.read_first()
+        loop, journal, clock = life.app.lives.bluesky.awareness, life.app.services.journal, life.app.services.clock
+        (item,) = await loop.table.due(["post"])
+        running_town.faults.arm(Fault("server_error", "app.bsky.feed.getPostThread", times=99))
+        with pytest.raises(Transient):
+            await loop.handlers[0].handle(item)
+        running_town.faults.clear()
+        assert (await loop.handlers[0].handle(item)).act == "replied"
+        turns = await journal.with_act(loop.name, "turn", clock.now() - timedelta(days=1), clock.now())
+    assert len(turns) == 1
 
 
 async def test_a_question_that_no_try_could_decide_is_given_up_and_not_liked(running_town: RunningTown) -> None:
