@@ -194,9 +194,7 @@ def post(view: Json) -> Post | None:
         video_alt=_video_alt(record),
         card=_card(record) or _card_of_record(_quoted_view(view)),
         tags=_tags(record),
-        labels=(*items_of(view, "labels", _label), *items_of(object_of(view, "author"), "labels", _label))[
-            :_MAX_LABELS
-        ],
+        labels=_labels(view),
         is_closed_to_us=object_of(view, "viewer").get("replyDisabled") is True,
     )
 
@@ -229,6 +227,8 @@ def notification(item: Json) -> Notification | None:
         links=links(record),
         pictures=_pictures(record, {}),
         mentions=_mentions(record),
+        tags=_tags(record),
+        labels=_labels(item),
     )
 
 
@@ -325,6 +325,12 @@ def _tags(record: Json) -> tuple[str, ...]:
     named = [text_of(feature, "tag") for feature in features]
     named += [tag for tag in beside if isinstance(tag, str)] if isinstance(beside, list) else []
     return tuple(dict.fromkeys(tag for tag in named if 0 < len(tag) <= _MAX_NAME_CHARS))[:_MAX_TAGS]
+
+
+def _labels(view: Json) -> tuple[PostLabel, ...]:
+    """Return the labels on a post and on its author."""
+    author = object_of(view, "author")
+    return (*items_of(view, "labels", _label), *items_of(author, "labels", _label))[:_MAX_LABELS]
 
 
 def _label(wire: Json) -> PostLabel | None:

@@ -204,7 +204,7 @@ class Notification:
 
     Or subscribed-post: a new post of an account whose posts we subscribed to. The network may add kinds at any time.
     `mentions` are the accounts that its author's program marked in the text where a reader sees an @handle: the words
-    and the DID of each.
+    and the DID of each. `tags` and `labels` are those of a `Post`.
     """
 
     uri: str
@@ -220,6 +220,8 @@ class Notification:
     links: tuple[str, ...] = ()
     pictures: tuple[Picture, ...] = ()
     mentions: tuple[tuple[str, str], ...] = ()
+    tags: tuple[str, ...] = ()
+    labels: tuple[PostLabel, ...] = ()
 
     @property
     def ref(self) -> StrongRef:

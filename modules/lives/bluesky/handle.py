@@ -23,7 +23,7 @@ from common.provenance import Provenance, Trust
 from common.result import ApiResult, Err, Ok, answering
 from common.text.closings import asks
 from modules.lives.bluesky.case import PostCase
-from modules.lives.bluesky.policy import is_too_late
+from modules.lives.bluesky.policy import UNKNOWN_CHOICES, is_too_late
 from modules.lives.bluesky.publish import Conversations, PendingPosts, Publisher
 from modules.lives.bluesky.respond import PostResponder
 from modules.lives.bluesky.thread import (
@@ -451,6 +451,11 @@ class PostHandler(Handler):
         reason = f"it has waited {hours:.0f} hours; an answer would come too late"
         if await self.outbox.responds_to(post.notification.author.did, post.received):
             return Disposition("dropped", "too-late", f"{reason}; its author got a reply or a like since it came")
+        moderation = self.reader.moderation
+        await moderation.refresh()
+        known = moderation.is_known or importance == "owner"
+        if why := moderation.why_unseen(post.notification) if known else UNKNOWN_CHOICES:
+            return Disposition("dropped", "too-late", f"{reason}; no like: {why}")
         liked = await self._like(post)
         if liked.status == "blocked":
             return liked.came("dropped", f"{reason}; no like: {liked.reason}", "too-late")

@@ -221,14 +221,21 @@ class PostPerceiver(Perceiver):
     async def _sort_out(self, notifications: list[Notification]) -> tuple[int, int]:
         """Store what the model should see, let go of the rest; return how many of each."""
         asked = {item.uri for item in notifications if may_be_rights_request(item.text)}
+        owner, skip = self.me.owner_did, self.identity.extract().social_mechanics.skip_low_value_acknowledgments
+        decided = [(item, should_respond_to(item, owner, skip_acknowledgments=skip)) for item in notifications]
+        if not all(decision for _, decision in decided):
+            await self.moderation.refresh()
         unseen = {item.uri: why for item in notifications if (why := self.moderation.why_unseen(item))}
         passed_over = [item for item in notifications if item.uri in unseen and item.uri not in asked]
         await self._pass_over(passed_over, lambda item: unseen[item.uri])
-        notifications = [item for item in notifications if item not in passed_over]
-        owner, skip = self.me.owner_did, self.identity.extract().social_mechanics.skip_low_value_acknowledgments
-        decided = [(item, should_respond_to(item, owner, skip_acknowledgments=skip)) for item in notifications]
-        wanted = [item for item, decision in decided if decision or item.uri in asked]
-        let_go = [(item, decision) for item, decision in decided if not decision and item.uri not in asked]
+        # NOTE(self): nothing gets a like unread before it is known what our account chose not to see.
+        let_go = [
+            (item, decision)
+            for item, decision in decided
+            if not decision and not {item.uri} & (asked | unseen.keys()) and self.moderation.is_known
+        ]
+        settled = [*passed_over, *(item for item, _ in let_go)]
+        wanted = [item for item in notifications if item not in settled]
         # NOTE(self): stored before anything is done, because a like needs the row with its reason; after a crash in
         # between, the model handles them.
         await self.pending.take_in([item for item, _ in let_go])

@@ -40,6 +40,8 @@ _SMALL_WORDS = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 
+UNKNOWN_CHOICES = "what our account chose not to see could not be read"
+
 _BASE = 50
 _RECURRING, _REQUESTS_RANK = 1_000, -10_000
 
@@ -135,7 +137,7 @@ def plan_case(post_case: PostCase, judged: ConversationDecision) -> PostDecision
         return PostDecision("skip", "the owner muted the author")
     is_owner = post_case.is_owner
     if post_case.unseen is None and not is_owner:
-        return PostDecision("later", "what our account chose not to see could not be read", retry_in_s=UNREADABLE_S)
+        return PostDecision("later", UNKNOWN_CHOICES, retry_in_s=UNREADABLE_S)
     if post_case.unseen and not is_owner:
         return PostDecision("skip", post_case.unseen)
     screening = _screen(post_case.notification, is_owner=is_owner)

@@ -40,13 +40,13 @@ class Shown:
 
 
 def shown(post: Post | Notification | Profile) -> Shown:
-    """Return the examined parts of a post or an account; tags and labels of a notification are unknown."""
+    """Return the examined parts of a post or an account."""
     if isinstance(post, Profile):
         words = (post.display_name, post.description)
         return Shown("", words, labels=post.labels, is_followed=post.is_followed, barrier=post.barrier)
     texts = (post.text, *(picture.alt for picture in post.pictures if picture.alt))
-    seen = Shown(post.uri, texts, is_followed=post.author.is_followed, barrier=post.author.barrier)
-    return replace(seen, tags=post.tags, labels=post.labels) if isinstance(post, Post) else seen
+    author = post.author
+    return Shown(post.uri, texts, post.tags, post.labels, is_followed=author.is_followed, barrier=author.barrier)
 
 
 def why_unseen(post: Shown, chosen: AccountPreferences, now: datetime) -> str:

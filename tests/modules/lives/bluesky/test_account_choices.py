@@ -88,20 +88,24 @@ async def test_posts_that_it_hid_or_that_have_a_muted_word_are_left_out_of_a_thr
     assert len(running_town.texts("rowan")) == 1
 
 
-async def test_a_post_whose_label_is_set_to_hide_is_not_answered(running_town: RunningTown) -> None:
+@pytest.mark.parametrize("said", [f"{SECRET}, does it not?", "thanks!"])
+async def test_a_post_whose_label_is_set_to_hide_gets_neither_an_answer_nor_a_like(
+    running_town: RunningTown, said: str
+) -> None:
     home = running_town.make_home("rowan")
     choose(running_town, {"$type": "contentLabelPref", "label": "porn", "visibility": "hide"})
     kit = running_town.account("kit")
     labels = {"$type": "com.atproto.label.defs#selfLabels", "values": [{"val": "porn"}]}
-    text = f"@rowan.test {SECRET}, does it not?"
+    text = f"@rowan.test {said}"
     facets = build_facets(text, {"rowan.test": running_town.account("rowan")})
     created_at = iso(running_town.network.clock.now())
     record = {"text": text, "createdAt": created_at, "facets": facets, "labels": labels}
-    running_town.network.create(kit, POST, record)
+    post = running_town.network.create(kit, POST, record).record
     async with awake(home) as life:
         await life.look()
+        await life.send()
         assert await reasons(life) == ["our account on Bluesky hides what is labelled porn"]
-    assert (prompts(running_town), running_town.texts("rowan")) == ("", [])
+    assert (prompts(running_town), running_town.texts("rowan"), running_town.likers(post.uri)) == ("", [], [])
 
 
 async def test_a_request_about_ones_own_data_is_answered_also_where_a_word_of_it_is_muted(
@@ -200,15 +204,34 @@ async def test_the_posts_of_others_wait_while_the_choices_of_the_account_could_n
     choose(running_town, muted_word("newts"))
     running_town.faults.arm(Fault("server_error", READ))
     running_town.network.post_as(running_town.account("kit"), f"@rowan.test {SECRET}, does it not?")
+    thanks, _ = running_town.network.post_as(running_town.account("sam"), "@rowan.test thanks!")
     async with awake(home) as life:
         await life.look()
-        assert await reasons(life) == ["what our account chose not to see could not be read"]
-        assert prompts(running_town) == ""
+        assert set(await reasons(life)) == {"what our account chose not to see could not be read"}
+        assert (prompts(running_town), running_town.likers(thanks)) == ("", [])
         life.passes(500)
         await life.look()
         errors = [one.entry.summary for one in await life.app.services.journal.recent(50, kinds=["error"])]
     assert "The preferences of the account could not be read" in errors
     assert len(running_town.texts("rowan")) == 1
+
+
+async def test_a_post_that_came_too_late_for_an_answer_gets_no_like_if_a_word_of_it_was_muted(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1")
+    asked, _ = running_town.network.post_as(running_town.account("kit"), f"@rowan.test {SECRET}, does it not?")
+    async with awake(home) as life:
+        life.app.services.control.pause("a day off")
+        await life.app.scheduler.run_guarded("awareness")
+        choose(running_town, muted_word("heron"))
+        life.passes(25 * 3600)
+        life.app.services.control.resume()
+        await life.look()
+        await life.send()
+        (reason,) = await reasons(life)
+    assert (reason or "").endswith(MUTED)
+    assert running_town.likers(asked) == []
 
 
 async def test_its_own_posts_may_be_answered_and_quoted_as_its_account_chose(running_town: RunningTown) -> None:

@@ -98,8 +98,8 @@ def test_of_a_post_its_pictures_words_tags_and_labels_are_looked_at(barrier: Bar
     pictures, labels = (Picture("a heron"), Picture()), (PostLabel("rude", LABELER),)
     post = Post(URI, "c", author, "Slate.", "2026-01-01T00:00:00Z", pictures=pictures, tags=("roof",), labels=labels)
     assert shown(post) == Shown(URI, ("Slate.", "a heron"), ("roof",), labels, is_followed=True, barrier=barrier)
-    notice = Notification(URI, "c", author, "mention", "Slate.", "", "")
-    assert shown(notice) == Shown(URI, ("Slate.",), is_followed=True, barrier=barrier)
+    notice = Notification(URI, "c", author, "mention", "Slate.", "", "", tags=("roof",), labels=labels)
+    assert shown(notice) == Shown(URI, ("Slate.",), ("roof",), labels, is_followed=True, barrier=barrier)
 
 
 @pytest.mark.parametrize(
