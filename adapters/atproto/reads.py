@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+import httpx
 from cachetools import LRUCache, TTLCache
 
 from adapters.atproto import convert
@@ -308,7 +309,7 @@ class Reader:
 
     async def get_profile(self, actor: str) -> ApiResult[Profile]:
         """Return an account's profile, by handle or DID."""
-        answer = await self._xrpc.query("app.bsky.actor.getProfile", actor=actor)
+        answer = await self._query("app.bsky.actor.getProfile", actor=actor)
         return _whole(answer, convert.profile, "the profile lacks its DID")
 
     async def get_timeline(self, limit: int = 50, cursor: str | None = None) -> ApiResult[ListPage[FeedItem]]:
@@ -378,7 +379,7 @@ class Reader:
 
     async def get_feed_generator(self, uri: str) -> ApiResult[Curated]:
         """Return the description of the feed at `uri`."""
-        answer = await self._xrpc.query("app.bsky.feed.getFeedGenerator", feed=uri)
+        answer = await self._query("app.bsky.feed.getFeedGenerator", feed=uri)
         return _whole(answer, _curated_at("view"), "the answer describes no feed")
 
     @answering
@@ -396,12 +397,12 @@ class Reader:
 
     async def get_starter_pack(self, uri: str) -> ApiResult[Curated]:
         """Return the starter pack at `uri`: its feeds, its list and some of its accounts."""
-        answer = await self._xrpc.query("app.bsky.graph.getStarterPack", starterPack=uri)
+        answer = await self._query("app.bsky.graph.getStarterPack", starterPack=uri)
         return _whole(answer, _curated_at("starterPack"), "the answer describes no starter pack")
 
     async def get_trends(self, limit: int = 10) -> ApiResult[tuple[Trend, ...]]:
         """Return the topics that many people post about now, at most 25."""
-        answer = await self._xrpc.query("app.bsky.unspecced.getTrends", limit=limit)
+        answer = await self._query("app.bsky.unspecced.getTrends", limit=limit)
         return answer if isinstance(answer, Err) else Ok(convert.items_of(answer.data, "trends", convert.trend))
 
     @answering
@@ -438,7 +439,7 @@ class Reader:
 
     async def get_posts(self, uris: Sequence[str]) -> ApiResult[tuple[Post, ...]]:
         """Return those of at most 25 posts that can be read now, in no order; deleted or blocked ones are missing."""
-        answer = await self._xrpc.query("app.bsky.feed.getPosts", uris=list(uris))
+        answer = await self._query("app.bsky.feed.getPosts", uris=list(uris))
         return answer if isinstance(answer, Err) else Ok(convert.items_of(answer.data, "posts", convert.post))
 
     async def get_reply_refs(self, parent_uri: str, parent_cid: str) -> ApiResult[ReplyRefs]:
@@ -458,7 +459,7 @@ class Reader:
 
     async def get_preferences(self) -> ApiResult[AccountPreferences]:
         """Return our account's preferences. From now on reads include the labels of its labelers."""
-        answer = await self._xrpc.query("app.bsky.actor.getPreferences")
+        answer = await self._query("app.bsky.actor.getPreferences")
         read = _whole(answer, account_preferences, "the answer holds no preferences")
         if not isinstance(read, Err):
             self._xrpc.labelers = read.data.labelers
@@ -469,7 +470,7 @@ class Reader:
         if not (at := parse_at_uri(uri)):
             return Err(f"not the address of a record: {uri}", kind="invalid")
         method = "com.atproto.repo.getRecord"
-        answer = await self._xrpc.query(method, repo=at.repo, collection=at.collection, rkey=at.rkey)
+        answer = await self._query(method, repo=at.repo, collection=at.collection, rkey=at.rkey)
         if isinstance(answer, Err):
             absent = isinstance(answer, ServiceErr) and answer.name == "RecordNotFound"
             return Ok(None) if absent else answer
@@ -494,7 +495,7 @@ class Reader:
         """Return the DID of a handle; it is cached for a day, and looked up again with `fresh`."""
         if not fresh and (known := self._dids.get(handle.lower())):
             return Ok(known)
-        answer = (await self._xrpc.query("com.atproto.identity.resolveHandle", handle=handle)).or_raise()
+        answer = (await self._query("com.atproto.identity.resolveHandle", handle=handle)).or_raise()
         if not (did := convert.text_of(answer, "did")):
             return Err(f"the answer holds no DID for {handle}", kind="transient")
         self._remember(handle, did)
@@ -503,11 +504,18 @@ class Reader:
     def _remember(self, handle: str, did: str) -> None:
         self._dids[handle.lower()] = did
 
+    async def _query(self, method: str, **params: str | int | list[str] | None) -> ApiResult[Json]:
+        answer = await self._xrpc.query(method, **params)
+        # NOTE(self): what is said of our own account comes with 401 or at a login; an account out of use is another's.
+        if isinstance(answer, Err) and answer.kind == "fatal" and answer.status == httpx.codes.BAD_REQUEST:
+            return replace(answer, kind="not_found")
+        return answer
+
     async def _thread(self, uri: str, depth: int, parents: int) -> ApiResult[Json]:
         """Return a thread, or as much of it as can be read: without its replies, then the post alone."""
         answer: ApiResult[Json] = Ok({})
         for below, above in dict.fromkeys([(depth, parents), (0, min(parents, _FEW_PARENTS)), (0, 0)]):
-            answer = await self._xrpc.query("app.bsky.feed.getPostThread", uri=uri, depth=below, parentHeight=above)
+            answer = await self._query("app.bsky.feed.getPostThread", uri=uri, depth=below, parentHeight=above)
             if not isinstance(answer, UnreadableErr):
                 break
         return answer
@@ -529,7 +537,7 @@ class Reader:
         self, method: str, key: str, limit: int, cursor: str | None, **params: str | list[str] | None
     ) -> ApiResult[RawPage]:
         async def ask(limit: int, cursor: str | None) -> ApiResult[Json]:
-            return await self._xrpc.query(method, limit=limit, cursor=cursor, **params)
+            return await self._query(method, limit=limit, cursor=cursor, **params)
 
         names = (str(value) for value in params.values())
         detours = self._detours.setdefault((method, *names), Detours(self._clock))

@@ -249,6 +249,25 @@ async def test_of_two_that_claim_one_name_the_one_that_the_github_page_names_is_
     assert "@wren.test" in told
 
 
+async def test_a_peer_whose_account_is_gone_holds_up_no_other(running_town: RunningTown) -> None:
+    running_town.mind.answer = speaking
+    home = home_of(running_town, "rowan")
+    for name in ("marlow", "wren"):
+        introduces_itself(running_town, name)
+    gone = running_town.account("marlow").rpartition(":")[2]
+    running_town.faults.arm(Fault("bad_request", f"*.getProfile?*{gone}*", times=1_000))
+    running_town.network.post_as(running_town.account("owner"), "@rowan.test meet @marlow.test and @wren.test !")
+    async with awake(home, clock=HastyClock()) as soul:
+        for _ in range(6):
+            await cycle(soul)
+        met = soul.app.services.peer_registry.get_linked_peers()
+    assert [(peer.bluesky_handle, peer.profile_read_at is None) for peer in met] == [
+        ("marlow.test", False),
+        ("wren.test", False),
+    ]
+    assert follows(running_town, "rowan") == ["wren.test"]
+
+
 async def test_a_soul_that_is_only_social_says_who_it_is_too(running_town: RunningTown) -> None:
     running_town.mind.answer = speaking
     async with awake(home_of(running_town, "rowan"), clock=HastyClock(), social_only=True) as soul:

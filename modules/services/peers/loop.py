@@ -32,6 +32,8 @@ from modules.services.peers.types import Peer, Sighting
 from modules.services.pinned_names.store import PinnedNames
 
 CAUSE = "peer-announcement"
+_GONE = frozenset({"not_found", "invalid"})
+"""Why a profile cannot be read, if waiting does not help."""
 _OVER = frozenset({"done", "refused"})
 """An act that is done, or that the owner refused."""
 ANNOUNCEMENTS_PER_DAY = 3
@@ -77,6 +79,8 @@ class Introductions:
             elif code == "free":
                 profile = await self.atproto.get_profile(did)
                 if isinstance(profile, Err):
+                    if profile.kind in _GONE:
+                        continue
                     return False
                 self.note(profile.data)
                 follow = FollowBody(did=did, handle=profile.data.handle)
@@ -125,6 +129,10 @@ class Introductions:
         did = peer.bluesky_did
         profile = await self.atproto.get_profile(did)
         if isinstance(profile, Err):
+            if profile.kind in _GONE:
+                self.registry.note_profile(
+                    peer.github_username, is_followed=peer.followed_on_bluesky, follows_us=peer.follows_us
+                )
             return
         self.note(profile.data)
         is_followed = profile.data.is_followed

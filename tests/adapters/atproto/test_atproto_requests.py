@@ -285,7 +285,7 @@ def refusal(status: int, name: str = "", message: str = "") -> Answer:
         (refusal(400, "InvalidRequest", "bad"), "invalid", "invalid"),
         (refusal(400, "InvalidRequest", "Profile not found"), "not_found", "not_found"),
         (refusal(400, "NotFound", "Post not found: x"), "not_found", "not_found"),
-        (refusal(400, "AccountDeactivated"), "fatal", "fatal"),
+        (refusal(400, "AccountDeactivated"), "not_found", "fatal"),
         (refusal(401, "AccountTakedown"), "fatal", "fatal"),
         (refusal(403, "Forbidden"), "auth", "auth"),
         (refusal(404), "not_found", "not_found"),
