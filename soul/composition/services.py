@@ -249,9 +249,7 @@ class Services(BaseServices):
             clock,
             identity=lambda: identity_of(home.memory, self.atproto.did),
         )
-        self.pictures = open_pictures(
-            settings, home.memory, clock=clock, database=self.database, journal=journal, stack=self.stack
-        )
+        self.pictures = open_pictures(settings, home.memory, self.database, self.stack, clock=clock, journal=journal)
         self.account = AccountContext(
             atproto=self.atproto, journal=journal, peers=settings.soul_peers, names=self.pinned_names
         )

@@ -146,7 +146,7 @@ POSTED_REMEMBERED = 5000
 
 
 def open_pictures(
-    settings: Settings, memory: Path, *, clock: Clock, database: Database, journal: Journal, stack: AsyncExitStack
+    settings: Settings, memory: Path, database: Database, stack: AsyncExitStack, *, clock: Clock, journal: Journal
 ) -> Pictures:
     """Return the pictures with their web clients, which `stack` closes, after deleting downloads that are too old."""
     way = http_transport_factory(settings.arena_api_url, private_ok=settings.soul_allow_private_net)
