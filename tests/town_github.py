@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from common.clock import SystemClock
 from modules.runtime.home import Home
 from tests.running_town import RunningTown
+from town.github.faults import GitHubFaults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.github.values import StoredRepo
@@ -17,13 +18,14 @@ from town.serving import serve
 
 @dataclass(frozen=True)
 class TownGitHub:
-    """The service at `url`, its repository `acme/site`, and the token of the collaborator `rowan`."""
+    """The service at `url`, its faults and repository `acme/site`, and the token of the collaborator `rowan`."""
 
     town: RunningTown
     network: GitHubNetwork
     url: str
     repo: StoredRepo
     token: str
+    faults: GitHubFaults
 
     @property
     def titles(self) -> list[str]:
@@ -56,5 +58,6 @@ async def serve_github(town: RunningTown) -> AsyncIterator[TownGitHub]:
     github = GitHubNetwork(clock=SystemClock(), git_folder=town.root / "git")
     account = github.create_account("rowan")
     repo = github.create_repo(github.create_account("acme", kind="Organization"), "site", collaborators=["rowan"])
-    async with serve(github_app(github)) as url:
-        yield TownGitHub(town, github, url, repo, account.token)
+    faults = GitHubFaults()
+    async with serve(github_app(github, faults=faults)) as url:
+        yield TownGitHub(town, github, url, repo, account.token, faults)

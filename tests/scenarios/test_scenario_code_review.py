@@ -15,7 +15,7 @@ from modules.lives.tasks.review.judge import MOST_STEPS
 from modules.lives.tasks.review.rounds import REVISION
 from modules.services.explanation.why import tell
 from modules.services.peers.types import PeerClaim
-from modules.services.workspaces.trust import plan_of
+from modules.services.workspaces.trust import READ_AGAIN_S, plan_of
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.test_task_stops import commands_running
 from tests.modules.services.coding.coding_rig import needs_sandbox
@@ -35,6 +35,7 @@ from tests.scenarios.code_review import (
 )
 from tests.scenarios.github_talk import CLOCK
 from tests.town.github_place import needs_git
+from town.github.faults import Fault
 from town.model.service import BadRequest
 from town.model.types import ChatRequest, Completion
 
@@ -304,6 +305,12 @@ async def test_what_a_review_asks_for_is_pushed_by_the_author_and_approved_in_th
         place.judges("APPROVE", *FIX, comments=[{"path": "beds.py", "line": 1, "body": "Why four?"}])
         async with awake(place.home(), clock=CLOCK) as rowan, awake(place.home("kit"), clock=CLOCK) as kit:
             await review(rowan)
+            await review(kit)
+            CLOCK.ahead += READ_AGAIN_S
+            place.place.faults.arm(Fault("unavailable", f"GET /repos/{SITE.full_name}/collaborators", times=20))
+            await code(kit)
+            place.place.faults.clear()
+            CLOCK.ahead += READ_AGAIN_S
             await code(kit)
             await code(kit)
             await review(rowan)

@@ -28,6 +28,7 @@ from modules.services.plans.types import Plan, Task, TaskStatus
 from modules.services.rights import store as rights
 from modules.services.rights import tombstones
 from modules.services.rights.policy import PREFERENCE
+from modules.services.workspaces.trust import READ_AGAIN_S
 from tests.adapters.results import ok
 from tests.hasty_clock import SetAhead
 from tests.modules.lives.space.soul_in_room import Onlooker
@@ -422,6 +423,9 @@ async def test_words_on_the_sentinel_become_an_issue_and_the_work_goes_on(ended:
         await one.look(60, times=2)
         assert ended.state(made.number) == "open"
         ended.says("kit", made, "<!-- soul:x -->The search is missing.\nAsk @eve.")
+        ended.faults.arm(Fault("unavailable", f"GET /repos/{SITE.full_name}/collaborators", times=20))
+        await one.look(READ_AGAIN_S)
+        ended.faults.clear()
         await one.look(60, times=3)
         assert one.watched.finished_issue_number is None
     assert ended.state(made.number) == "closed"

@@ -146,7 +146,7 @@ class SentinelStep(CycleStep):
         return Ok(
             SentinelFacts(
                 sentinel=sentinel,
-                trusted=await self.trust.accounts(repo),
+                trusted=await self.trust.whole(repo),
                 comments=comments,
                 others=tuple(others),
                 comments_on_others=elsewhere,

@@ -156,6 +156,13 @@ class WorkspaceTrust:
             return TrustedAccounts(us, owner.data, frozenset(self.peers()), is_whole=False)
         return TrustedAccounts(us, owner.data, frozenset(self.peers()), pushers)
 
+    async def whole(self, repo: Repo) -> TrustedAccounts:
+        """Return the accounts that count in a workspace. Raises `Unable` if not all of them can be read now."""
+        trusted = await self.accounts(repo)
+        if not trusted.is_whole:
+            Err(f"who may push to {repo.full_name} cannot be read now", "transient").or_raise()
+        return trusted
+
     def has_passed_on(self, repo: Repo) -> bool:
         """Return whether at the last look the name belonged to another repository, which waits for the owner."""
         return self.names.has_passed_on("repository", repo.full_name)

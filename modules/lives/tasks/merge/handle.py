@@ -93,7 +93,7 @@ class ConflictHandler(RevisionHandler):
     async def _reviews(self, this: Round, pull: PullRequest) -> Sequence[Review]:
         """Return the verdicts that no longer count once the branch has another commit."""
         given = read(await self.github.pulls.reviews(this.repo, this.number))
-        trusted = await self.trust.accounts(this.repo)
+        trusted = await self.trust.whole(this.repo)
         last = latest_verdicts(given).values()
         return [one for one in last if trusted.covers_besides_us(Account(one.author_id, one.author))]
 
@@ -312,6 +312,8 @@ class MergeHandler(Handler):
         acts = PullActs(repo, read.data, item.cause_id, self.by())
         acts = replace(acts, credit=credit_in(await self._offered(acts)))
         trusted = await self.trust.accounts(repo)
+        if not trusted.is_whole:
+            return Disposition("later", "unread", "who may push there cannot be read now", LOOK_AGAIN_S)
         if trusted.why(acts.pull.account) != "us" or acts.pull.is_from_fork:
             return Disposition("silent", "not-ours", "it is not offered by us from a branch there")
         if acts.pull.state == "open":

@@ -105,7 +105,7 @@ class WishHandler(Handler):
 
         Reviews that asked for changes are left out: they were answered before the merge.
         """
-        trusted, framer = await self.trust.accounts(repo), Framer(self.skills, self.rng)
+        trusted, framer = await self.trust.whole(repo), Framer(self.skills, self.rng)
         given = (await self.github.pulls.reviews(repo, pull.number)).or_raise()
         lines = (await self.github.pulls.review_comments(repo, pull.number)).or_raise()
         comments = (await self.github.list_comments(repo, pull.number)).or_raise()

@@ -149,7 +149,7 @@ class RevisionHandler(Handler):
     async def _reviews(self, this: Round, pull: PullRequest) -> Sequence[Review] | None:
         """Return the reviews that a round answers, whose authors are asked again; None if there are none to answer."""
         given = read(await self.github.pulls.reviews(this.repo, this.number))
-        return reviews_to_answer(this.sha, given, await self.trust.accounts(this.repo)) or None
+        return reviews_to_answer(this.sha, given, await self.trust.whole(this.repo)) or None
 
     async def _held(self, this: Round, pull: PullRequest) -> HeldTask | None:
         """Return the task of a pull request if it is ours and in progress, and the pull request open; else None."""

@@ -31,6 +31,7 @@ from tests.running_town import RunningTown
 from tests.sending import while_it_sends
 from tests.town.github_place import needs_git
 from tests.town_github import TownGitHub
+from town.github.faults import Fault
 from town.github.pull_methods import QUEUE_WAIT
 from town.github.values import StoredPull, StoredRepo, StoredStatus
 
@@ -271,6 +272,20 @@ async def test_where_nobody_can_review_it_the_owner_decides_whether_it_is_merged
             await place.site.services.outbox.approve(waiting[0].id)
             await place.looks()
             assert place.pull.merged_at is not None
+
+
+@pytest.mark.parametrize("setting", ["on", "off"])
+async def test_while_it_is_unknown_whose_reviews_count_nothing_is_merged_and_the_owner_is_not_asked(
+    running_town: RunningTown, town_github: TownGitHub, setting: str
+) -> None:
+    async with merging(town_github, SOUL_MERGE_ALONE=setting, SOUL_SPEED="1") as place:
+        number, review = place.pull.number, place.kit.pulls.create_review
+        ok(await review(SITE, number, event="REQUEST_CHANGES", body="Off by one; do not merge."))
+        place.site.clock.ahead += 3_600
+        town_github.faults.arm(Fault("unavailable", f"GET /repos/{SITE.full_name}/collaborators", times=20))
+        await place.looks()
+        town_github.faults.clear()
+        assert (place.pull.merged_at, await place.site.services.outbox.held()) == (None, [])
 
 
 @pytest.mark.slow

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from modules.services.workspaces.trust import READ_AGAIN_S
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.merge.test_merges import Merging, merging
 from tests.modules.lives.tasks.site import SITE
 from tests.running_town import RunningTown, call
 from tests.town.github_place import needs_git
 from tests.town_github import TownGitHub
+from town.github.faults import Fault
 from town.model.types import ChatRequest, Completion
 
 pytestmark = [needs_git, pytest.mark.slow]
@@ -55,6 +57,13 @@ def issues(place: Merging) -> list[tuple[str, str]]:
     return [(one.title, one.body or "") for one in found[1:]]
 
 
+async def handled_again(place: Merging) -> None:
+    """Let the row of the wishes wait again, as after a crash."""
+    services = place.site.services
+    (row,) = await services.work.newest("wishes", 1)
+    await services.database.run(lambda it: it.execute("UPDATE work SET state = 'pending' WHERE id = ?", (row.id,)))
+
+
 async def test_a_wish_in_an_approving_review_becomes_one_issue_after_the_merge(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
@@ -82,6 +91,13 @@ async def test_thanks_and_wishes_that_a_later_commit_met_open_nothing(
         for _ in range(2):
             await place.looks()
         assert issues(place) == []
+        await handled_again(place)
+        place.site.clock.ahead += READ_AGAIN_S
+        town_github.faults.arm(Fault("unavailable", f"GET /repos/{SITE.full_name}/collaborators", times=20))
+        await place.looks()
+        town_github.faults.clear()
+        (row,) = await place.site.services.work.newest("wishes", 1)
+        assert row.state == "pending", "who counts could not be read"
     (asked,) = mind.asked
     assert "+Rates from a file" in asked
     assert asked.index(REVIEW) < asked.index("Thank you!")
@@ -126,10 +142,8 @@ async def test_a_pull_request_that_is_handled_again_after_a_crash_opens_no_secon
     async with merging(town_github) as place:
         await reviewed(place)
         await place.looks()
-        services = place.site.services
         ((title, _),) = issues(place)
-        (row,) = await services.work.newest("wishes", 1)
-        await services.database.run(lambda it: it.execute("UPDATE work SET state = 'pending' WHERE id = ?", (row.id,)))
+        await handled_again(place)
         for _ in range(2):
             await place.looks()
         assert [one for one, _ in issues(place)] == [title]
