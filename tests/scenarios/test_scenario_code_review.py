@@ -107,6 +107,20 @@ async def test_a_pause_ends_the_tests_of_a_review_at_once_and_the_review_is_give
         assert place.verdicts == [("rowan", "APPROVED")]
 
 
+async def test_a_review_that_may_not_leave_now_is_given_later(running_town: RunningTown) -> None:
+    async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        await place.offer({"beds.py": "BEDS = 3  # and more\n"})
+        await review(soul)
+        await place.ask()
+        place.place.faults.arm(Fault("bad_gateway", "GET /repos/owner/site", times=6))
+        await review(soul)
+        place.place.faults.clear()
+        assert (len(place.asked), place.verdicts) == (1, [])
+        CLOCK.ahead += READ_AGAIN_S
+        await review(soul)
+        assert place.verdicts == [("rowan", "APPROVED")]
+
+
 async def test_a_review_is_not_given_to_who_does_not_count_any_more_when_its_turn_comes(
     running_town: RunningTown,
 ) -> None:

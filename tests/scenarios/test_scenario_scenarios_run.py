@@ -17,6 +17,7 @@ import pytest
 
 from modules.lives.tasks.merge.handle import MERGES
 from modules.services.claims.offers import TASKS
+from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS
 from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.modules.services.coding.coding_rig import needs_sandbox
@@ -313,6 +314,18 @@ async def test_of_a_soul_that_ended_between_its_issue_and_its_comment_another_op
         (told,) = roman.told
         assert "What fails is now #2." in told
         assert len(roman.follow_ups) == 1
+
+
+async def test_where_enough_was_created_within_the_hour_they_are_tried_later(running_town: RunningTown) -> None:
+    async with roman_town(running_town) as roman, roman.place.living() as living:
+        await living.look(HOUR_S)
+        for _ in range(int(GITHUB_CREATIONS_OF_OTHERS.limit)):
+            await living.soul.app.services.etiquette.note_created()
+        await works(living, TASKS)
+        assert (roman.told, roman.mind.runs) == ([], [])
+        await living.look(HOUR_S)
+        await works(living, TASKS)
+        assert len(roman.told) == 1
 
 
 async def test_without_a_sandbox_it_is_told_that_nothing_was_tried(running_town: RunningTown) -> None:

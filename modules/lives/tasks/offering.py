@@ -395,6 +395,8 @@ class Offering:
         It leaves only while the claim holds (`lease_gate`). Raises `TaskStopped` if it may not be done.
         """
         standing = await self.outbox.do_once(action, _TRIES)
+        if standing.advice and (again := standing.advice.not_before):
+            raise TaskStopped(Deferred(standing.reason, (again - self.clock.now()).total_seconds()))
         if standing.active is None:
             raise TaskStopped(Failed("not_allowed" if standing.advice else "not_sent", standing.reason))
         return standing.active

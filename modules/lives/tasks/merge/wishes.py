@@ -87,7 +87,8 @@ class WishHandler(Handler):
             repo, key, one_line(title or lines[0], _TITLE_CHARS), f"{body}\n\n{_MARK}"
         )
         if not opened.is_decided:
-            return Disposition("silent", "not-allowed", opened.reason)
+            act = "later" if opened.advice and opened.advice.not_before else "silent"
+            return Disposition(act, "not-allowed", opened.reason, self.writer.again_after.total_seconds())
         return Disposition("done", "opened", title)
 
     async def _is_follow_up(self, repo: Repo, pull: PullRequest) -> bool:

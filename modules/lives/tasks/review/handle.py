@@ -244,7 +244,9 @@ class ReviewHandler(Handler):
         body = self._body(place, event, mask(text), comments)
         submitted = await self.outbox.submit(ProposedAction(body, part=item.cause_id, cause_id=item.cause_id))
         if not submitted.accepted:
-            return Disposition("silent", "not-allowed", submitted.reason)
+            again = submitted.advice.not_before
+            wait_s = self.clock.lived((again - self.clock.now()).total_seconds()) if again else 0.0
+            return Disposition("later" if again else "silent", "not-allowed", submitted.reason, wait_s)
         told = f"{_TESTS[case.tests.state]}{'; its changes weaken them' if is_weakened else ''}"
         told += "; invisible characters were added" if judged.shown.invisible else ""
         told += "; what looks like a secret was added" if judged.shown.secrets else ""

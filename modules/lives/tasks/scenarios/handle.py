@@ -137,7 +137,8 @@ class ScenarioHandler(Handler):
         body = IssueCommentBody(**for_workspace(place.repo), number=place.issue, body=SCENARIOS_PAGE)
         advice = await self.gaps.writer.outbox.advise(ProposedAction(body, part=item.cause_id))
         if advice.code != "admitted":
-            return Disposition("silent", "not-allowed", advice.reason)
+            act = "later" if advice.code == "later" else "silent"
+            return Disposition(act, "not-allowed", advice.reason, _UNSENT_S)
         if self.code.may_run:
             return await self._go_through(place, reading)
         if self.clock.since(parse_iso(item.created_at)) < OTHERS_FOR:

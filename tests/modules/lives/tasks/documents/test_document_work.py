@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from modules.lives.tasks.types import Deferred, Failed, Lost, Opened, Stopped
 from modules.services.coding.trajectory import spent
 from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.types import ProposedAction, Verdict
 from modules.services.plans.types import claim_key
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.documents.workplace import DOCUMENT, GARDEN, PLAN, SECRET, Workplace, open_workplace
@@ -76,6 +79,18 @@ async def test_a_task_is_put_off_where_github_cannot_answer_just_now(workplace: 
     workplace.place.faults.arm(Fault("secondary_limit", "GET /repos/ada/garden/branches", seconds=3600))
     assert isinstance(await workplace.work.do(held), Deferred)
     assert workplace.model.requests == []
+
+
+async def test_a_task_is_put_off_where_its_pull_request_may_be_opened_only_later(workplace: Workplace) -> None:
+    def full(_: sqlite3.Connection, action: ProposedAction, __: datetime, /) -> list[Verdict]:
+        is_pull = action.kind == "pull_request"
+        return [Verdict("full", "block", "enough", instead="later", retry_in_s=600)] if is_pull else []
+
+    workplace.outbox.rules = (*workplace.outbox.rules, full)
+    workplace.writes(DOCUMENT)
+    put_off = await workplace.work.do(await workplace.held())
+    assert isinstance(put_off, Deferred)
+    assert put_off.retry_after == pytest.approx(600, abs=60)
 
 
 async def test_a_document_that_is_too_long_to_be_written_anew_blocks_the_task(workplace: Workplace) -> None:

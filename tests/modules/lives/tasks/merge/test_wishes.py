@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import pytest
 
+from modules.services.outbox.types import ProposedAction, Verdict
 from modules.services.workspaces.trust import READ_AGAIN_S
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.merge.test_merges import Merging, merging
@@ -147,6 +150,27 @@ async def test_a_pull_request_that_is_handled_again_after_a_crash_opens_no_secon
         for _ in range(2):
             await place.looks()
         assert [one for one, _ in issues(place)] == [title]
+
+
+async def test_an_issue_that_may_not_be_opened_now_is_opened_later(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    def full(_: sqlite3.Connection, action: ProposedAction, __: datetime, /) -> list[Verdict]:
+        is_issue = action.kind == "issue"
+        return [Verdict("full", "block", "enough", instead="later", retry_in_s=600)] if is_issue else []
+
+    mind = minded(running_town)
+    async with merging(town_github, SOUL_SPEED="1") as place:
+        await reviewed(place)
+        outbox = place.site.services.outbox
+        rules, outbox.rules = outbox.rules, (*outbox.rules, full)
+        for _ in range(3):
+            await place.looks()
+        assert (len(mind.asked), issues(place)) == (1, [])
+        outbox.rules = rules
+        place.site.clock.ahead += 3_600
+        await place.looks()
+        assert len(issues(place)) == 1
 
 
 async def test_orders_in_a_review_open_nothing_but_the_one_issue_and_call_nobody(
