@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from modules.lives.tasks.review.handle import ReviewPlace
+from modules.lives.tasks.review.handle import REVIEW, ReviewPlace
 from modules.lives.tasks.review.judge import MOST_STEPS
 from modules.lives.tasks.review.rounds import REVISION
 from modules.services.explanation.why import tell
@@ -119,6 +119,42 @@ async def test_a_review_that_may_not_leave_now_is_given_later(running_town: Runn
         CLOCK.ahead += READ_AGAIN_S
         await review(soul)
         assert place.verdicts == [("rowan", "APPROVED")]
+
+
+async def test_a_review_asked_of_a_draft_is_given_once_it_is_ready(running_town: RunningTown) -> None:
+    async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        await place.offer({"beds.py": "BEDS = 3  # and more\n"})
+        await place.ask()
+        soul.app.services.control.pause("dinner")
+        await review(soul)
+        place.pull.draft = True
+        soul.app.services.control.resume()
+        await review(soul)
+        assert place.verdicts == []
+        place.pull.draft = False
+        CLOCK.ahead += READ_AGAIN_S
+        await review(soul)
+        assert place.verdicts == [("rowan", "APPROVED")]
+
+
+async def test_a_base_that_cannot_be_compared_any_more_leads_to_another_review_and_keeps_no_other_from_one(
+    running_town: RunningTown,
+) -> None:
+    async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        await place.offer({"beds.py": "BEDS = 3  # and more\n"})
+        await place.ask()
+        await review(soul)
+        first, work = place.pull, soul.app.services.work
+        row = await work.get(REVIEW, ReviewPlace(SITE, place.number, first.head).row.key)
+        assert row
+        await work.note(row, base="f" * 40)
+        await place.put("notes.md", "Beds.\n", "main")
+        await place.offer({"rows.py": "ROWS = 3\n"}, branch="other")
+        await place.ask()
+        ok(await place.owner.create_comment(SITE, first.issue.number, "The newest change."))
+        await review(soul)
+        assert place.verdicts == [("rowan", "APPROVED")]
+        assert len(await work.newest(REVIEW, 9, key_prefix=row.key)) == 2
 
 
 async def test_a_review_is_not_given_to_who_does_not_count_any_more_when_its_turn_comes(

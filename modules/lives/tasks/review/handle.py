@@ -140,6 +140,8 @@ the files, or if another review was requested after one that only commented.
 
 APPROVED, COMMENTED = "approve", "comment"
 """The outcomes of rows whose review approved the commit, or only commented."""
+CLOSED, MOVED = "closed", "moved"
+"""The outcomes of rows whose commit was not open for a review when its turn came; it gets one once it is again."""
 
 _TICKS = re.compile(r"`+")
 _MOVED_S = 60.0
@@ -271,9 +273,9 @@ class ReviewHandler(Handler):
         """Return the pull request. Raises `_Stopped` if this commit of it is no longer open for review."""
         pull = _read(await self.github.pulls.get(place.repo, place.number))
         if pull.state != "open" or pull.draft:
-            raise _Stopped(Disposition("silent", "closed", "it is not open for a review any more"))
+            raise _Stopped(Disposition("silent", CLOSED, "it is not open for a review any more"))
         if pull.head.sha != place.sha:
-            raise _Stopped(Disposition("silent", "moved", "another commit stands there by now"))
+            raise _Stopped(Disposition("silent", MOVED, "another commit stands there by now"))
         return pull
 
     async def _until_over(self, place: ReviewPlace) -> NoReturn:

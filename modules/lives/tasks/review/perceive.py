@@ -12,7 +12,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Account, PullRequest, Repo
 from common.errors import Transient
 from common.result import Err, answering
-from modules.lives.tasks.review.handle import APPROVED, COMMENTED, REVIEW, ReviewPlace
+from modules.lives.tasks.review.handle import APPROVED, CLOSED, COMMENTED, MOVED, REVIEW, ReviewPlace
 from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round
 from modules.services.plans.types import parse_task_branch
 from modules.services.work.table import WorkTable
@@ -70,7 +70,8 @@ class ReviewPerceiver(Perceiver):
         seen = (pull.updated_at, pull.requested_reviewers, known)
         if self._left.get(row.key) == seen:
             return
-        if earlier := await self.table.newest(REVIEW, 1, key_prefix=row.key):
+        earlier = await self.table.newest(REVIEW, 1, key_prefix=row.key)
+        if earlier and (earlier[0].state == "pending" or earlier[0].outcome not in {CLOSED, MOVED}):
             if earlier[0].outcome == COMMENTED and trusted.us in pull.requested_reviewers:
                 await self._decide_again(place, trusted)
             else:
@@ -79,7 +80,7 @@ class ReviewPerceiver(Perceiver):
         reviews = (await self.github.pulls.reviews(repo, pull.number)).or_raise()
         if review_cause(f"{repo.full_name}#{pull.number}", pull, reviews, trusted, self.peers()):
             tip = (await self.github.refs.get(repo, pull.base.ref)).or_raise()
-            await self.table.add(replace(place, base=tip.sha).row)
+            await self.table.offer(replace(place, base=tip.sha).row)
         else:
             self._left[row.key] = seen
 
@@ -103,8 +104,8 @@ class ReviewPerceiver(Perceiver):
         tip = (await self.github.refs.get(repo, pull.base.ref)).or_raise()
         if tip.sha in {before, self._apart.get(reviewed.key)}:
             return
-        changed = (await self.github.pulls.changed(repo, before, tip.sha)).or_raise()
         files = (await self.github.pulls.files(repo, pull.number)).or_raise()
+        changed = (await self.github.pulls.changed(repo, before, tip.sha)).or_else(files, "not_found", "invalid")
         if {one.path for one in changed} & {one.path for one in files}:
             await self.table.add(replace(place, base=tip.sha, is_again=True).row)
         else:
