@@ -308,7 +308,8 @@ class MergeHandler(Handler):
         repo, number = pull_of(item)
         read = await self.github.pulls.get(repo, number)
         if isinstance(read, Err):
-            return Disposition("later", "unread", read.error, LOOK_AGAIN_S)
+            act, code = ("silent", "gone") if read.kind == "not_found" else ("later", "unread")
+            return Disposition(act, code, read.error, LOOK_AGAIN_S)
         acts = PullActs(repo, read.data, item.cause_id, self.by())
         acts = replace(acts, credit=credit_in(await self._offered(acts)))
         trusted = await self.trust.accounts(repo)
@@ -433,7 +434,10 @@ class MergeHandler(Handler):
         Its branch is deleted only if it was rejected; otherwise the work may still be useful.
         """
         said = self.phrase(f"github.pull_{decision.problem}", base=acts.pull.base.ref, branch=acts.pull.head.ref)
-        for action in acts.give_back(said, keeps_branch=decision.problem != "rejected"):
+        actions = acts.give_back(said, keeps_branch=decision.problem != "rejected")
+        if (await self.outbox.standing(actions[1].kind, actions[1].target)).code == "done":
+            return Disposition("later", "reopened", "somebody reopened it after it was taken back", LOOK_AGAIN_S)
+        for action in actions:
             if waits := await self._undone(action, decision):
                 return waits
         summary = f"{acts.key} is taken back: {decision.reason}"

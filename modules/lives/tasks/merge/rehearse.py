@@ -15,7 +15,7 @@ from adapters.github.client import GitHub
 from adapters.github.pulls import MAX_FILES
 from adapters.github.types import PullFile, PullRequest, Repo
 from common.errors import SoulError, Transient
-from common.result import Ok
+from common.result import Err, Ok
 from common.text.untrusted import one_line
 from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.documents.policy import is_document
@@ -67,6 +67,8 @@ class MergeRehearsal:
         if known.count >= MOST_REHEARSALS or known.base == tip or await self._adds_only_documents(repo, known, tip):
             return known.failing
         async with self.checkout.of(repo, pull, _WHAT) as cloned:
+            if isinstance(cloned, Err) and cloned.kind == "invalid":
+                return known.failing  # NOTE(self): too large to be tested here, as without a sandbox
             files = cloned.or_wait()
             base = (await files.work.tip(pull.base.ref)).or_wait()
             is_run = await _needs_run(files, base)

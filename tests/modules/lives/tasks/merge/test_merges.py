@@ -15,6 +15,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import PullRequest
 from modules.lives.tasks.handle import PAUSE_S
 from modules.lives.tasks.merge.handle import CONFLICT, LOOK_AGAIN_S
+from modules.lives.tasks.merge.perceive import MERGE
 from modules.lives.tasks.offering import TaskActs
 from modules.lives.tasks.review.rounds import Round
 from modules.lives.tasks.types import HeldTask, Opened, WorkResult
@@ -26,6 +27,7 @@ from soul.composition.wiring.tasks import build_code_work, build_installer, buil
 from tests.adapters.results import ok
 from tests.loopback import github_at
 from tests.modules.lives.tasks.site import SITE, Site, Work, site_with_plan
+from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.outbox_rows import newest_intents
 from tests.running_town import RunningTown
 from tests.sending import while_it_sends
@@ -243,6 +245,29 @@ async def test_a_merge_by_a_person_completes_the_task_too(running_town: RunningT
         assert await place.branches() == ["main"]
 
 
+async def test_a_pull_request_that_is_gone_is_looked_at_no_more(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with merging(town_github) as place:
+        await place.looks()
+        del place.repo.pulls[place.pull.number]
+        await place.looks()
+        (row,) = await place.site.services.work.newest(MERGE, 9)
+        assert (row.state, row.outcome) == ("done", "gone")
+
+
+@needs_sandbox
+async def test_what_is_too_large_to_be_tested_with_its_base_is_merged_once_it_is_approved(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with merging(town_github, SOUL_CODING="on") as place:
+        path = "/".join(["d" * 200] * 11)
+        ok(await place.kit.contents.write(SITE, f"{path}/x.txt", "x\n", message="m"))
+        await place.approves()
+        await place.looks()
+        assert place.pull.merged_at is not None
+
+
 async def test_what_others_offer_is_not_merged_whoever_approved_it(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
@@ -303,6 +328,13 @@ async def test_a_conflict_that_no_round_resolved_gives_the_task_back_and_keeps_t
         await work.settle(row, "done", "code_unfit")
         await place.looks()
         assert (first.issue.state, first.merged_at) == ("closed", None)
+        ok(await place.kit.update_issue(SITE, first.number, state="open"))
+        for _ in range(3):
+            await place.looks()
+        told = [one.entry.summary for one in await place.site.services.journal.recent(200)]
+        assert (first.issue.state, len([one for one in told if "taken back" in one])) == ("open", 1)
+        ok(await place.kit.update_issue(SITE, first.number, state="closed"))
+        await place.looks()
         for _ in range(2):
             place.site.clock.ahead += PAUSE_S
             await place.cycle()
