@@ -189,9 +189,15 @@ def can_be_merged(pull: PullRequest) -> bool:
 
 
 def _is_held_up(facts: MergeFacts, problem: MergeProblem) -> bool:
-    """Return whether a check or a rule of GitHub has blocked it for long enough, and no reviewer asks for changes."""
-    is_judged = problem not in {"Closed", "Draft", "Changes Requested"}
-    return is_judged and facts.pull.mergeable_state in _NOT_READY and facts.age >= BLOCKED_AFTER
+    """Return whether a check or a rule of GitHub has blocked it for long enough, and no reviewer asks for changes.
+
+    A verdict may be what a rule waited for, so it is given as long.
+    """
+    if problem in {"Closed", "Draft", "Changes Requested"} or facts.pull.mergeable_state not in _NOT_READY:
+        return False
+    given = counted_reviews(facts.pull, facts.reviews, facts.pushers)
+    waited = (facts.since(parse_iso(one.submitted_at)) for one in given if one.submitted_at)
+    return min((facts.age, *waited)) >= BLOCKED_AFTER
 
 
 def _to_mend(facts: MergeFacts, why: str, problem: Literal["conflict", "breaks"]) -> MergeDecision:
@@ -226,9 +232,11 @@ def _undecided(facts: MergeFacts, problem: MergeProblem) -> MergeDecision:
     is_commented = _is_only_commented(facts)
     others_after = timedelta() if is_commented else UNREVIEWED_AFTER
     owner_after = UNREVIEWED_AFTER if is_commented else LEFT_ALONE_AFTER
-    if facts.age < others_after or not can_be_merged(facts.pull):
+    # NOTE(self): a rule that requires an approval blocks it until somebody gives one.
+    is_blocked = facts.pull.mergeable_state == "blocked"
+    if facts.age < others_after or not (is_blocked or can_be_merged(facts.pull)):
         return MergeDecision("wait", _WAITS[problem])
-    if facts.age < owner_after:
+    if facts.age < owner_after or is_blocked:
         why = "its reviewers only commented" if is_commented else "nobody has reviewed its newest commit"
         return MergeDecision("ask_others", why)
     hours = owner_after.seconds // 3600

@@ -57,6 +57,13 @@ def test_what_fails_together_with_its_base_goes_a_round_and_goes_back_where_that
     assert [(one.code, one.problem) for one in decided] == [("resolve", ""), ("wait", ""), ("give_back", "breaks")]
 
 
+def test_the_owner_is_asked_of_what_is_blocked_a_day_after_its_last_verdict() -> None:
+    blocked = replace(FACTS, pull=replace(PULL, mergeable_state="blocked"))
+    for hours, code in ((1, "wait"), (25, "ask_owner")):
+        approved = replace(ASKED, state="APPROVED", commit_id=PULL.head.sha, submitted_at=ago(hours))
+        assert judge_merge(replace(blocked, reviews=(approved,))).code == code
+
+
 @pytest.mark.parametrize("state", ["clean", "blocked", "unstable"])
 def test_a_commit_that_answers_a_review_is_given_time_however_old_its_pull_request_is(state: str) -> None:
     facts = replace(FACTS, pull=replace(PULL, mergeable_state=state))
@@ -88,6 +95,9 @@ def test_what_reviewers_only_commented_on_goes_to_others_at_once_and_to_the_owne
     fresh = replace(FACTS, pull=replace(PULL, created_at=ago(0.5)), reviews=(comment,), revision="none")
     assert judge_merge(fresh).code == "ask_others"
     assert judge_merge(replace(fresh, revision="waits")).code == "wait"
+    for age, state, code in ((0.5, "blocked", "ask_others"), (5, "blocked", "ask_others"), (0.5, "unstable", "wait")):
+        held = replace(fresh.pull, created_at=ago(age), mergeable_state=state)
+        assert judge_merge(replace(fresh, pull=held)).code == code
     assert judge_merge(replace(fresh, pull=replace(fresh.pull, requested_reviewers=(KIT,)))).code == "wait"
     assert judge_merge(replace(fresh, pull=replace(PULL, created_at=ago(2.5)))).code == "ask_owner"
     assert judge_merge(replace(fresh, reviews=(replace(comment, author_id=ZOE.id),))).code == "wait"
