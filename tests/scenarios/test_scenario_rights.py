@@ -254,6 +254,22 @@ async def test_a_request_for_no_reply_outlives_being_forgotten_and_the_owner_can
     assert len(running_town.texts("rowan")) == 3
 
 
+async def test_who_asks_for_no_reply_ends_the_talk_of_nobody_else(running_town: RunningTown) -> None:
+    home, running_town.mind.answer = home_of(running_town), answering({"leave me": "no_reply"})
+    root, _ = running_town.network.post_as(running_town.account("wren"), "@rowan.test which roof is louder?")
+    async with awake(home) as soul:
+        await soul.look()
+        conversations = soul.app.lives.bluesky.tidying.conversations
+        for name, state in (("quillon", "awaiting_response"), ("wren", "concluded")):
+            own = next(one for one in running_town.network.posts() if one.author.handle == "rowan.test")
+            asked = "@rowan.test please leave me alone, bot"
+            running_town.network.post_as(running_town.account(name), asked, reply_to_uri=own.uri)
+            await soul.look()
+            conversation = conversations.get_conversation(root)
+            assert conversation is not None
+            assert conversation.state == state
+
+
 @pytest.mark.parametrize("denies", [False, True], ids=["read by the model", "read by its words"])
 async def test_who_asks_to_be_forgotten_and_for_no_reply_gets_both(running_town: RunningTown, *, denies: bool) -> None:
     home, did = home_of(running_town), running_town.account("quillon")

@@ -372,7 +372,7 @@ class Publisher:
     async def answer_request(self, text: str, to: Notification, *, ends: bool, forgets: bool) -> Published:
         """Propose a reply to a request about the author's own data, ahead of the pace and without checks of this life.
 
-        `ends`: it ends the conversation; `forgets`: it confirms that the author is forgotten.
+        `ends`: it ends the conversation, if nobody else is in it; `forgets`: it confirms that the author is forgotten.
         """
         refs = {"parent": RecordRef(uri=to.uri, cid=to.cid), "root": RecordRef(uri=to.root.uri, cid=to.root.cid)}
         last = {"is_last_word": True} if forgets else {}
@@ -382,7 +382,7 @@ class Publisher:
         if published.status == "accepted":
             self.conversations.track_conversation(to.root.uri, cid=to.root.cid)
             self.conversations.record_our_reply(to.root.uri, published.uri)
-        if ends:
+        if ends and self.is_between(to.root, to.author.did):
             self.conversations.mark_conversation_concluded(to.root.uri, "the author asked for an end")
         return published
 
