@@ -406,7 +406,7 @@ class PostHandler(Handler):
         """Return how long the post has to wait for a turn; None if it need not, like every post of the owner's."""
         if importance == "owner":
             return None
-        wait = await self.turns.held_back(post.notification.author, limits_of(importance))
+        wait = await self.turns.must_wait(post.notification.author, limits_of(importance))
         return wait and replace(wait, retry_in_s=self.clock.real(wait.retry_in_s))
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:

@@ -159,10 +159,7 @@ class RitualLife:
         await self.work.add(row)
         await handle_now()
         if run := await self.rituals.runs.of_day(key, day):
-            is_held = {one.state for one in await self.perceiver.outbox.by_cause(row.cause_id)} <= {
-                "held",
-                *_NEVER_SAID,
-            }
+            is_held = "held" in {one.state for one in await self.perceiver.outbox.by_cause(row.cause_id)}
             return Started("held" if is_held else "opened", ritual.name, run.thread_uri)
         after = await self.work.get(OPENING_KIND, row.key)
         if after and after.state == "pending":

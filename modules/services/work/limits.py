@@ -111,11 +111,11 @@ class PersonTurns:
         self, author: Actor, limits: Sequence[TurnLimit], places: Mapping[str, Sequence[TurnLimit]] = {}
     ) -> Disposition | None:
         """Count a turn about what `author` wrote, for them and for `places`; or return that it has to wait."""
-        if (wait := await self.held_back(author, limits, places)) is None:
+        if (wait := await self.must_wait(author, limits, places)) is None:
             await self.begin_turn(author, list(places))
         return wait
 
-    async def held_back(
+    async def must_wait(
         self, author: Actor, limits: Sequence[TurnLimit], places: Mapping[str, Sequence[TurnLimit]] = {}
     ) -> Disposition | None:
         """Return that what `author` wrote has to wait for a turn; None if it may have one now."""

@@ -147,7 +147,7 @@ async def test_where_what_it_awaits_changes_the_watcher_looks_anew_before_it_sle
     loop.looks = noting
     await loop.run()
     loop.looks = lambda: ["awareness"]
-    assert (await loop.run()).reason.startswith("it falls asleep soon")
+    assert (await loop.run()).next_in_s == 60, "the state is stored anew"
     await passes(loop, 60)
     await loop.run()
     assert (loop.asleep.is_set(), watch.asked) == (True, ["DELETE", "POST", "DELETE", "POST", "PUT"])
