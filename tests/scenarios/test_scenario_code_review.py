@@ -521,3 +521,24 @@ async def test_a_review_that_only_comments_is_answered_and_then_decided_on_the_s
         assert {one.commit for one in place.pull.reviews} == {place.pull.head}
         assert [one.outcome for one in rounds] == ["answered"]
         assert "check.py covers it" in place.asked[-1].messages[-1].text
+
+
+@pytest.mark.slow
+async def test_a_change_that_is_requested_after_an_answer_at_the_same_commit_is_made(
+    running_town: RunningTown,
+) -> None:
+    async with open_reviewed(running_town) as place:
+        await task_with_a_fault(place)
+        await place.put("beds.py", "BEDS = 3  # two rows\n", BRANCH)
+        place.judges("COMMENT", call("finish", summary="check.py covers it.", description="Counts the beds."))
+        async with awake(place.home(), clock=CLOCK) as rowan, awake(place.home("kit"), clock=CLOCK) as kit:
+            await review(rowan)
+            await code(kit)
+            answered_at = place.pull.head
+            place.judges("REQUEST_CHANGES", *FIX)
+            await review(rowan)
+            await code(kit)
+            rounds = await kit.app.services.work.newest(REVISION, 9)
+        assert [one.outcome for one in rounds] == ["pushed"]
+        assert place.pull.head != answered_at
+        assert len(place.pull.issue.comments) == 2

@@ -39,7 +39,15 @@ from modules.lives.tasks.offering import (
 )
 from modules.lives.tasks.review.handle import PullFiles
 from modules.lives.tasks.review.revise import Made, RevisionHandler
-from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round
+from modules.lives.tasks.review.rounds import (
+    MOST_ROUNDS,
+    MOST_ROWS,
+    REVISION,
+    Round,
+    count_of_next,
+    is_tried,
+    next_round,
+)
 from modules.runtime.events import Publish
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
@@ -68,7 +76,7 @@ from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.acting import SEEN_WITHIN
-from modules.services.workspaces.reviewers import REVIEWERS, latest_verdicts, pick_reviewers
+from modules.services.workspaces.reviewers import REVIEWERS, latest_verdicts, pick_reviewers, requested_changes
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust, plan_of
 
 CONFLICT = "conflict"
@@ -363,6 +371,7 @@ class MergeHandler(Handler):
         updates = [one for one in await self.outbox.by_cause(acts.cause) if isinstance(one.body, BranchUpdateBody)]
         unchanged = _unchanged(acts.pull.head.sha, updates)
         here = Round(acts.repo, acts.pull.number, acts.pull.head.sha)
+        is_asked = bool(requested_changes(here.sha, reviews, trusted))
         failed = [one for one in updates if one.target == acts.update_branch().target]
         known = {login.lower() for login in (*self.peers(), *self.seen(now - SEEN_WITHIN))}
         return MergeFacts(
@@ -373,17 +382,19 @@ class MergeHandler(Handler):
             has_peers=bool(known - {us}),
             untested=await self._untested(acts, {acts.pull.head.sha, *unchanged}),
             may_merge_alone=self.may_merge_alone,
-            revision=await self._round(here, REVISION, MOST_ROUNDS),
+            revision=await self._round(here, REVISION, MOST_ROUNDS, is_change_asked=is_asked),
             conflict=await self._round(here, CONFLICT, MOST_CONFLICTS),
             unchanged=unchanged,
             can_update=len(updates) < _MOST_UPDATES and len(failed) < _TRIES,
         )
 
-    async def _round(self, here: Round, kind: str, most: int) -> RoundState:
-        rounds = await self.table.newest(kind, most, key_prefix=here.key_prefix)
-        if known := next((one for one in rounds if one.key == here.key), None):
-            return "waits" if known.state == "pending" else "none"
-        return "expected" if len(rounds) < most else "none"
+    async def _round(self, here: Round, kind: str, most: int, *, is_change_asked: bool = True) -> RoundState:
+        rows = await self.table.newest(kind, MOST_ROWS, key_prefix=here.key_prefix)
+        known = next((one for one in rows if one.key == here.key), None)
+        if known and known.state == "pending":
+            return "waits"
+        is_done = known is not None and is_tried(known, is_change_asked=is_change_asked)
+        return "none" if is_done or count_of_next(rows) > most else "expected"
 
     async def _untested(self, acts: PullActs, shas: Collection[str]) -> str:
         """Return why no stored test shows that one of these commits works; "" if one does, or for documents alone."""
@@ -466,9 +477,10 @@ class MergeHandler(Handler):
     async def _resolve(self, acts: PullActs) -> None:
         """Add a round that resolves its conflict."""
         here = Round(acts.repo, acts.pull.number, acts.pull.head.sha, kind=CONFLICT)
-        earlier = await self.table.newest(CONFLICT, MOST_CONFLICTS, key_prefix=here.key_prefix)
-        await self.table.add(replace(here, count=len(earlier) + 1).row)
-        self.publish(TaskOffered())
+        earlier = await self.table.newest(CONFLICT, MOST_ROWS, key_prefix=here.key_prefix)
+        if due := next_round(here, earlier, self.clock.since):
+            await self.table.offer(due.row)
+            self.publish(TaskOffered())
 
     async def _tell(self, item: WorkItem, acts: PullActs, disposition: Disposition) -> None:
         """Store for the owner why a pull request waits, and tell them once if GitHub refuses what it needs."""

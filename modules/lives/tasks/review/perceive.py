@@ -13,11 +13,16 @@ from adapters.github.types import Account, PullRequest, Repo
 from common.errors import Transient
 from common.result import Err, answering
 from modules.lives.tasks.review.handle import APPROVED, CLOSED, COMMENTED, MOVED, REVIEW, ReviewPlace
-from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round
+from modules.lives.tasks.review.rounds import MOST_ROWS, REVISION, Round, is_tried, next_round
 from modules.services.plans.types import parse_task_branch
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Perceiver, WorkItem
-from modules.services.workspaces.reviewers import is_reviewed_by_test, review_cause, reviews_to_answer
+from modules.services.workspaces.reviewers import (
+    is_reviewed_by_test,
+    requested_changes,
+    review_cause,
+    reviews_to_answer,
+)
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust, plan_of
 from modules.services.workspaces.watched import WatchedWorkspaces
 
@@ -114,12 +119,15 @@ class ReviewPerceiver(Perceiver):
     async def _look_for_requests(self, repo: Repo, pull: PullRequest, trusted: TrustedAccounts) -> None:
         """Add another round for our pull request if a review of its newest commit has to be answered."""
         this = Round(repo, pull.number, pull.head.sha)
-        if await self.table.get(REVISION, this.key):
+        known = await self.table.get(REVISION, this.key)
+        if known and (known.state == "pending" or is_tried(known)):
             return
         reviews = (await self.github.pulls.reviews(repo, pull.number)).or_raise()
         if reviews_to_answer(this.sha, reviews, trusted):
-            earlier = await self.table.newest(REVISION, MOST_ROUNDS + 1, key_prefix=this.key_prefix)
-            await self.table.add(replace(this, count=len(earlier) + 1).row)
+            earlier = await self.table.newest(REVISION, MOST_ROWS, key_prefix=this.key_prefix)
+            is_asked = bool(requested_changes(this.sha, reviews, trusted))
+            if due := next_round(this, earlier, self.table.clock.since, is_change_asked=is_asked):
+                await self.table.offer(due.row)
 
 
 def _is_for_task(pull: PullRequest) -> bool:

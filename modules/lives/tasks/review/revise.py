@@ -31,7 +31,7 @@ from modules.lives.tasks.execute import WORK_LIMIT_S, first_of, place_of_pull, u
 from modules.lives.tasks.offering import TAKEN_UP, TaskActs, TaskStopped, read, told_talk
 from modules.lives.tasks.review.handle import Checkout, PullFiles
 from modules.lives.tasks.review.judge import SKILL, review_text
-from modules.lives.tasks.review.rounds import MOST_ROUNDS, REVISION, Round, RoundActs, round_of
+from modules.lives.tasks.review.rounds import ANSWERED, MOST_ROUNDS, OVER, REVISION, Round, RoundActs, round_of
 from modules.lives.tasks.types import Deferred, Failed, HeldTask, Lost, WorkResult
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
@@ -122,7 +122,7 @@ class RevisionHandler(Handler):
         pull = read(await self.github.pulls.get(this.repo, this.number))
         reviews = await self._reviews(this, pull)
         if pull.state != "open" or pull.head.sha != this.sha or reviews is None:
-            return Disposition("silent", "over", "it is closed, was changed, or needs no change any more")
+            return Disposition("silent", OVER, "it is closed, was changed, or needs no change any more")
         held, place = await self._held(this, pull), place_of_pull(this.repo, pull)
         if held is None or place is None:
             return _GIVEN_BACK
@@ -179,8 +179,9 @@ class RevisionHandler(Handler):
         made = await self._made(this, pull, acts, files, reviews)
         shut = closed_gate(made.facts)
         if shut and shut.code == "no_changes" and reviews and all(one.state == "COMMENTED" for one in reviews):
-            await self._tell(RoundActs(this, made.summary, made.text), pull, reviews, "github.answered")
-            return Disposition("done", "answered", "no change was needed")
+            told = RoundActs(this, made.summary, made.text, name=ANSWERED)
+            await self._tell(told, pull, reviews, "github.answered")
+            return Disposition("done", ANSWERED, "no change was needed")
         if shut:
             raise TaskStopped(Failed("code_unfit", f"{shut.code}: {shut.detail}", about=shut.about))
         return await self.code.offering.proposed(self._push(this, acts, files.work, made))

@@ -6,9 +6,11 @@ Each act has a name of its own, so that the outbox performs none twice, even aft
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from adapters.github.types import Repo
+from common.clock import Since, parse_iso
 from common.text.github_text import without_mentions
 from modules.services.outbox.github_bodies import (
     GitHubBody,
@@ -25,6 +27,10 @@ from modules.services.work.types import NewWork, WorkItem
 REVISION = "revision"
 """The kind of the rows: one for each commit of ours with a review to answer, `owner/repo#31@<sha>`."""
 MOST_ROUNDS = 2
+MOST_ROWS = 100
+"""How many rounds of one pull request are looked at, the newest."""
+OVER, ANSWERED = "over", "answered"
+_AGAIN_AFTER = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +76,44 @@ def round_of(item: WorkItem) -> Round:
     return Round(Repo(told["owner"], told["repo"]), told["number"], told["sha"], told["round"], item.kind)
 
 
+def is_tried(row: WorkItem, *, is_change_asked: bool = True) -> bool:
+    """Return whether the settled row of a round did what is asked for now.
+
+    It did not if it had nothing to do, as in a pull request that is closed for a while, nor if it answered comments
+    without a change and changes are requested since.
+    """
+    return row.outcome != OVER and not (is_change_asked and row.outcome == ANSWERED)
+
+
+def count_of_next(rows: Iterable[WorkItem]) -> int:
+    """Return the number of the round that follows these rows: those that had nothing to do do not count."""
+    return 1 + max((round_of(one).count for one in rows if one.outcome != OVER), default=0)
+
+
+def next_round(this: Round, rows: Sequence[WorkItem], since: Since, *, is_change_asked: bool = True) -> Round | None:
+    """Return the round that is due for a commit; None if one waits, was tried, or had nothing to do within the hour.
+
+    `rows` are the rounds of the pull request so far.
+    """
+    known = next((one for one in rows if one.key == this.key), None)
+    if known and (known.state == "pending" or is_tried(known, is_change_asked=is_change_asked)):
+        return None
+    if known and known.outcome != ANSWERED and since(parse_iso(known.created_at)) < _AGAIN_AFTER:
+        return None
+    return replace(this, count=count_of_next(rows))
+
+
 @dataclass(frozen=True, slots=True)
 class RoundActs:
-    """The acts that follow a round: `summary` is its author's, `text` the new text of the pull request."""
+    """The acts that follow a round: `summary` is its author's, `text` the new text of the pull request.
+
+    `name` tells the acts of an answer without a change from those of the changes that may follow at the same commit.
+    """
 
     round: Round
     summary: str
     text: str = ""
+    name: str = "review-again"
 
     def description(self, stands: str, earlier: Sequence[Intent]) -> Iterator[ProposedAction]:
         """Yield the new text of the pull request, if its present text `stands` is what we wrote last.
@@ -107,7 +144,7 @@ class RoundActs:
 
     def _action(self, body: GitHubBody, what: str, cause_id: str | None = None) -> ProposedAction:
         # NOTE(self): a cause of its own, because only the push may be found by the cause of the round.
-        name = f"review-again:{self.round.key}"
+        name = f"{self.name}:{self.round.key}"
         return ProposedAction(body, part=f"{name} {what}", cause_id=cause_id or name)
 
 

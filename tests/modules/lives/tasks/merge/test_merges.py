@@ -17,7 +17,7 @@ from modules.lives.tasks.handle import PAUSE_S
 from modules.lives.tasks.merge.handle import CONFLICT, LOOK_AGAIN_S
 from modules.lives.tasks.merge.perceive import MERGE
 from modules.lives.tasks.offering import TaskActs
-from modules.lives.tasks.review.rounds import Round
+from modules.lives.tasks.review.rounds import REVISION, Round
 from modules.lives.tasks.types import HeldTask, Opened, WorkResult
 from modules.services.peers.types import PeerClaim
 from modules.services.plans.types import Plan, Task, TaskChange
@@ -311,6 +311,22 @@ async def test_while_it_is_unknown_whose_reviews_count_nothing_is_merged_and_the
         await place.looks()
         town_github.faults.clear()
         assert (place.pull.merged_at, await place.site.services.outbox.held()) == (None, [])
+
+
+@pytest.mark.parametrize(("outcome", "state"), [("over", "open"), ("answered", "open"), ("code_unfit", "closed")])
+async def test_changes_that_no_round_tried_to_make_take_nothing_back(
+    running_town: RunningTown, town_github: TownGitHub, outcome: str, state: str
+) -> None:
+    async with merging(town_github, SOUL_SPEED="1") as place:
+        work, this = place.site.services.work, Round(SITE, place.pull.number, place.pull.head)
+        await work.add(this.row)
+        row = await work.get(REVISION, this.key)
+        assert row
+        await work.settle(row, "done", outcome)
+        ok(await place.kit.pulls.create_review(SITE, this.number, event="REQUEST_CHANGES", body="Off by one."))
+        place.site.clock.ahead += 3_700
+        await place.looks()
+        assert place.pull.issue.state == state
 
 
 @pytest.mark.slow
