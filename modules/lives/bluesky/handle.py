@@ -141,6 +141,7 @@ class CaseReader:
         that may be other SOULs are noted.
         """
         notification = item.notification
+        await self.moderation.refresh()  # first: it says whose labels the thread is read with
         thread = await self._read_thread(notification)
         author_did = notification.author.did
         automated = self.etiquette.is_automated(notification.author)
@@ -155,7 +156,6 @@ class CaseReader:
         muted = await self.preferences.muted(present)
         left_out = muted | (await self.preferences.forgotten(present) - {author_did})
         preferences = await self.preferences.of((present - left_out) | {author_did})
-        await self.moderation.refresh()
         self.moderation.note(*(post.author for post in (*thread.posts, *quoted)))
         unseen = {post.uri: why for post in (*thread.posts, *quoted) if (why := self.moderation.why_unseen(post))}
 
