@@ -128,6 +128,7 @@ class BlueskyTools:
             pictures=(shown.described(alt_text),) if shown else (),
             is_unanswered=thread is not None and thread.is_unanswered and target == thread.notification.ref,
             adds=adds,
+            promise=args.promise,
         )
         if published.status == "liked_instead":
             liked = published.came("liked", published.reason)

@@ -72,6 +72,7 @@ class ReplyInput(BaseModel):
 
     text: str
     post_uri: str = ""
+    promise: str = ""
     impression: Impression = ""
     wish: str = ""
 

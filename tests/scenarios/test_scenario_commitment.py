@@ -115,3 +115,35 @@ async def test_each_of_two_commitments_of_one_reply_is_told_in_its_thread(
         assert sum(f"/issues/{number}" in post.text for post in (first, second)) == 1
     assert second.reply is not None
     assert second.reply.parent.uri == first.uri
+
+
+@pytest.mark.parametrize("words", ["Sie steht um Mitternacht.", ""])
+async def test_a_promise_that_the_model_notes_is_kept_in_its_own_words_or_not_at_all(
+    running_town: RunningTown, town_github: TownGitHub, words: str
+) -> None:
+    asked: list[str] = []
+
+    def mind(request: ChatRequest) -> Completion:
+        answer = _mind(request)
+        if answer.calls and answer.calls[0].name == "bluesky_reply":
+            return call("bluesky_reply", text="Gern, das schreibe ich dazu.", promise=f"acme/site#1: {words}")
+        if not answer.text.startswith('[{"description"'):
+            return answer
+        asked.append(request.messages[-1].text)
+        params = {"repo": "acme/site", "issueNumber": 1, **({"content": words} if words else {})}
+        found = {"description": "Comment on the clock", "type": "comment_issue", "params": params, "confidence": "high"}
+        return Completion(text=json.dumps([found]))
+
+    running_town.mind.answer = mind
+    home = town_github.make_home(OWNER_GITHUB_USERNAME="acme")
+    kit = town_github.network.create_account("kit")
+    issue = town_github.network.open_issue(town_github.repo, kit, title=TITLE, body=BODY)
+    running_town.network.post_as(running_town.account("kit"), "@rowan.test schreibst du das dazu?")
+    async with awake(home) as life:
+        await life.look()
+        for _ in range(4):
+            life.passes(30)
+            await life.app.lives.commitments.run()
+            await life.send()
+    assert f"acme/site#1: {words}".strip() in asked[0]
+    assert [words in one.body for one in issue.comments] == ([True] if words else [])

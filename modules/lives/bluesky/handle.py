@@ -32,6 +32,7 @@ from modules.lives.bluesky.thread import (
     analyze_thread_view,
     beside_request,
     is_said_by,
+    with_full_links,
 )
 from modules.lives.bluesky.types import HELD_REPLY, POST, ActTerms, Incoming, LaterTurn, Pending, Published
 from modules.runtime.scheduler.policy import get_agent_jitter, get_peer_delay, peers_before
@@ -41,6 +42,7 @@ from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExp
 from modules.services.identity.identity import Identity
 from modules.services.identity.owner import Me
 from modules.services.moderation.moderation import Moderation
+from modules.services.outbox.bodies import ReplyBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.senders.bluesky import record_uri
@@ -356,7 +358,8 @@ class ReplyHandler(Handler):
         await self.commitments.note_reply(
             intent.body.preview,
             to_uri=post.uri,
-            conversation=f"@{post.author.handle}: {post.text}",
+            noted=intent.body.promise if isinstance(intent.body, ReplyBody) else "",
+            conversation=f"@{post.author.handle}: {with_full_links(post)}",
             done=("post_bluesky",) if await self.outbox.accepted(post.uri, "post") else (),
             to_owner=intent.by_owner and self.me.is_owner(post.author.did),
         )

@@ -333,6 +333,7 @@ class Publisher:
         pictures: Sequence[AttachedPicture] = (),
         is_unanswered: bool = False,
         adds: bool = False,
+        promise: str = "",
     ) -> Published:
         """Propose a reply to `parent`. Empty thanks in a thread where we already spoke become a like; so does a loop.
 
@@ -355,7 +356,7 @@ class Publisher:
                 return refused(problem)
         self.conversations.track_conversation(root.uri, cid=root.cid)
         refs = {"parent": RecordRef(uri=parent.uri, cid=parent.cid), "root": RecordRef(uri=root.uri, cid=root.cid)}
-        body = ReplyBody(text=text, **refs, **await self._their_post(parent), **_attached(pictures))
+        body = ReplyBody(text=text, promise=promise, **refs, **await self._their_post(parent), **_attached(pictures))
         action = replace(terms.proposed(body), media_id=_media_id(pictures))
         if self.has_spoken(root) and only_acknowledges(text):
             why = "we already spoke in this thread and this reply only closes it"

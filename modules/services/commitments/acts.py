@@ -226,6 +226,8 @@ def _comment(commitment: QueuedCommitment, params: CommentParams, repo: Repo) ->
     number = params.issue_number or number_in(params.title, commitment.description, text)
     if number is None:
         return CommitmentWork(problem="it names no issue to comment on")
+    if not text:
+        return CommitmentWork(problem="its promise does not say what the comment will say")
     body = comment_body(text)
     comment = IssueCommentBody(
         **origin(commitment),
@@ -241,7 +243,7 @@ def _post(commitment: QueuedCommitment) -> CommitmentWork:
     if grapheme_len(text) > _POST_CHARS:
         text = leading_sentences(text, _POST_CHARS) or fit_post_text(text, max_graphemes=_POST_CHARS)
     if not text:
-        return CommitmentWork(problem="there is nothing to post")
+        return CommitmentWork(problem="its promise does not say what the post will say")
     return CommitmentWork((_action(commitment, 1, PostBody(**origin(commitment), text=text)),))
 
 

@@ -215,15 +215,14 @@ def title_of(commitment: QueuedCommitment | CommitmentRequest) -> str:
 
 
 def text_of(commitment: QueuedCommitment | CommitmentRequest) -> str:
-    """Return the text that a commitment will publish, as it was written."""
+    """Return the text that a commitment will publish, as it was written; "" if a comment or a post has none."""
     match commitment.params:
         case CommentParams(body=body) as params:
-            said = body or params.description or params.content
+            return body or params.description or params.content
         case PostParams(text=text) as params:
-            said = params.content or text or params.description
+            return params.content or text or params.description
         case params:
-            said = params.description or params.content
-    return said or commitment.description
+            return params.description or params.content or commitment.description
 
 
 def claim_target(commitment: QueuedCommitment | CommitmentRequest) -> str:

@@ -126,18 +126,25 @@ class CommitmentWriter:
     rng: random.Random
 
     async def extract_commitments(
-        self, replies: Sequence[str], *, context: str = "", repo: str = "", done: Sequence[CommitmentType] = ()
+        self,
+        replies: Sequence[str],
+        *,
+        noted: str = "",
+        context: str = "",
+        repo: str = "",
+        done: Sequence[CommitmentType] = (),
     ) -> tuple[ExtractedCommitment, ...]:
         """Return the commitments in replies of ours; none if no reply sounds like one or the model cannot be asked.
 
         Args:
             replies: our replies.
+            noted: what the model itself noted that they promise, in any language; "" for nothing.
             context: what others said before.
             repo: `owner/name` of the repository that the conversation is about, if known.
             done: kinds of work done in the same turn, which are therefore no longer to be done.
 
         """
-        said = [reply for reply in replies if contains_promise(reply)]
+        said = [reply for reply in replies if noted or contains_promise(reply)]
         if not said:
             return ()
         framed = self._framed("conversation", context) if context.strip() else "-"
@@ -145,6 +152,7 @@ class CommitmentWriter:
             SKILL,
             "Extraction Message",
             replies="\n".join(f"{number}. {one_line(reply, 5_000)}" for number, reply in enumerate(said, 1)),
+            noted=one_line(noted, 5_000) or "-",
             repo=repo or "-",
             conversation=framed,
         )
@@ -498,6 +506,7 @@ class ReplyCommitments:
         reply: str,
         *,
         to_uri: str,
+        noted: str = "",
         conversation: str = "",
         done: Sequence[CommitmentType] = (),
         to_owner: bool = False,
@@ -507,12 +516,13 @@ class ReplyCommitments:
         Args:
             reply: our reply.
             to_uri: the post that it answers.
+            noted: what the model itself noted that it promises.
             conversation: what others said before.
             done: kinds of work that a tool did in the same turn.
             to_owner: whether it answers the owner.
 
         """
-        found = await self.writer.extract_commitments([reply], context=conversation, done=done)
+        found = await self.writer.extract_commitments([reply], noted=noted, context=conversation, done=done)
         taken = []
         for one in found:
             enqueued = await self._take(one, reply, to_uri, conversation, to_owner=to_owner)

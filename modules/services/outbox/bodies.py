@@ -123,7 +123,8 @@ class ReplyBody(_WithPictures):
 
     `about_rights`: it answers somebody's request about their own data; `is_last_word`: it confirms that all data about
     them will be deleted soon. `told_to` is the DID of the addressee of a reply below a post of the SOUL's own; "" if
-    that is the author of `parent`. `theirs` is the post `parent`, if it was never received.
+    that is the author of `parent`. `theirs` is the post `parent`, if it was never received. `promise` is what the model
+    noted that it promises.
     """
 
     kind: ClassVar[Literal["reply"]] = "reply"
@@ -131,6 +132,7 @@ class ReplyBody(_WithPictures):
     root: RecordRef
     told_to: StrictStr = ""
     theirs: TheirPost | None = None
+    promise: StrictStr = ""
     about_rights: StrictBool = False
     is_last_word: StrictBool = False
 

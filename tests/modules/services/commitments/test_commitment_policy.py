@@ -225,7 +225,7 @@ def test_a_repository_is_found_however_it_was_named(
     ],
 )
 def test_an_issue_is_found_by_its_number(params: dict[str, Any], title: str, number: int | None) -> None:
-    work = work_of(queued(description="Say it", kind="comment_issue", title=title, **params), phrase=phrase)
+    work = work_of(queued(kind="comment_issue", title=title, body="Say it", **params), phrase=phrase)
     found = [one.body.number for one in work.actions if isinstance(one.body, IssueCommentBody)]
     assert found == ([number] if number else [])
 
