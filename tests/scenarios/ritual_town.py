@@ -24,7 +24,7 @@ from tests.running_town import KEY, PASSWORD, Mind, call, settings_of, write_hom
 from tests.striding_clock import StridingClock
 from town.atproto.index import NetworkEvent
 from town.atproto.network import Network
-from town.atproto.service import atproto_app
+from town.atproto.service import AtprotoFaults, atproto_app
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.github.values import GitHubEvent, StoredIssue, StoredRepo
@@ -72,6 +72,7 @@ class RitualTown:
     urls: dict[str, str]
     names: tuple[str, ...]
     souls: dict[str, RitualSoul] = field(default_factory=dict)
+    faults: AtprotoFaults = field(default_factory=AtprotoFaults)
 
     def account(self, name: str) -> str:
         """Return the DID of `name`.test; create the account on first use."""
@@ -252,7 +253,7 @@ async def open_ritual_town(
     organisation = github.create_account("acme", kind="Organization")
     repo = github.create_repo(organisation, QUAY.name, collaborators=list(names))
     souls: dict[str, RitualSoul] = {}
-    mind = Mind(think)
+    mind, faults = Mind(think), AtprotoFaults()
 
     async def notice(request: ChatRequest) -> None:
         name = request.facts.agent.handle.removesuffix(".test")
@@ -263,11 +264,11 @@ async def open_ritual_town(
     mind.ponder = notice
     async with AsyncExitStack() as stack:
         urls = {
-            "bluesky": await stack.enter_async_context(serve(atproto_app(network))),
+            "bluesky": await stack.enter_async_context(serve(atproto_app(network, faults=faults))),
             "model": await stack.enter_async_context(serve(model_app(mind, api_key=KEY))),
             "github": await stack.enter_async_context(serve(github_app(github))),
         }
-        town = RitualTown(root, clock, network, github, repo, mind, urls, names, souls)
+        town = RitualTown(root, clock, network, github, repo, mind, urls, names, souls, faults)
         for name in (*names, "owner"):
             town.account(name)
         clock.stride(OLD.total_seconds())

@@ -7,7 +7,10 @@ identity post counts for GitHub only while the account there names the SOUL in r
 from __future__ import annotations
 
 import shutil
+import sqlite3
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from datetime import datetime
 
 import pytest
 
@@ -198,13 +201,16 @@ async def test_a_peer_that_goes_on_writing_stays_one_and_who_takes_its_post_back
         assert registry.found() == frozenset()
 
 
-async def test_whom_the_owner_muted_is_neither_followed_nor_announced(running_town: RunningTown) -> None:
+@pytest.mark.parametrize("leave", [store.mute, store.want_no_reply])
+async def test_who_is_to_be_left_alone_is_neither_followed_nor_announced(
+    running_town: RunningTown, leave: Callable[[sqlite3.Connection, str, datetime], object]
+) -> None:
     running_town.mind.answer = speaking
     home = home_of(running_town, "rowan", SOUL_PEERS="wren.test")
     introduces_itself(running_town, "wren")
     async with awake(home, clock=HastyClock()) as soul:
         services, wren = soul.app.services, running_town.account("wren")
-        await services.database.run(lambda connection: store.mute(connection, wren, services.clock.now()))
+        await services.database.run(lambda connection: leave(connection, wren, services.clock.now()))
         for _ in range(4):
             await cycle(soul)
     assert follows(running_town, "rowan") == announcements(running_town, "rowan") == []

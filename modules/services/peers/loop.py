@@ -54,7 +54,7 @@ class Introductions:
     journal: Journal
     clock: Clock
     pace: Pace
-    muted: Callable[[Iterable[str]], Awaitable[Collection[str]]]
+    left_alone: Callable[[Iterable[str]], Awaitable[Collection[str]]]
     note: Callable[[Profile], None]
     timezone: str = ""
     _wordless: dict[str, tuple[int, datetime | None]] = field(default_factory=dict, init=False)
@@ -63,10 +63,10 @@ class Introductions:
         """Follow the first peer that is due; return whether a follow was proposed."""
         await self._note_parting()
         unfollowed = self.registry.get_unfollowed_peers()
-        muted = await self.muted(peer.bluesky_did or "" for peer in unfollowed)
+        left_alone = await self.left_alone(peer.bluesky_did or "" for peer in unfollowed)
         for peer in unfollowed:
             did = peer.bluesky_did or ""
-            if did in muted:
+            if did in left_alone:
                 continue
             code = standing_by(await self._follows_since(peer), self.clock.since).code
             if code == "free":
@@ -98,9 +98,9 @@ class Introductions:
 
         """
         told, unannounced = await self.outbox.by_cause(CAUSE), self.registry.get_unannounced_peers()
-        muted = await self.muted(peer.bluesky_did or "" for peer in unannounced)
+        left_alone = await self.left_alone(peer.bluesky_did or "" for peer in unannounced)
         for peer in unannounced:
-            if peer.bluesky_did in muted:
+            if peer.bluesky_did in left_alone:
                 continue
             of_peer = [one for one in told if one.dedup_key == f"once:{_once(peer)}"]
             code = standing_by(of_peer, self.clock.since).code

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor, Notification, Post
 from common.clock import Clock, local, parse_iso
-from common.result import Ok
+from common.result import LASTING
 from modules.runtime.database.database import Database
 from modules.runtime.database.people import PersonalRows, PersonalTable
 from modules.services.agent.attention_list import AttentionNeeds, Item
@@ -100,16 +100,18 @@ class Rituals:
     async def invitations(self, ritual: DailyRitual) -> Invitations:
         """Return whom an opening may name: the owner, peers, and those who took part in an earlier run.
 
-        People whom the owner muted, who asked for no reply, or who are forgotten are left out.
+        People whom the owner muted, who asked for no reply, or who are forgotten are left out, as are peers whose
+        account is not found. Raises `Unable` while handles cannot be looked up.
         """
         key = ritual_key(ritual.name)
         agreed = {did for run in await self.runs.latest(key, RITUAL_HISTORY_MAX) for did in run.took_part}
         invited, left_out = list[str](), list[str]()
-        accounts = {one: await self._did_of(one) for one in handles_of(ritual, without=self.me.bluesky_username)}
+        handles = handles_of(ritual, without=self.me.bluesky_username)
+        accounts = {one: (await self.atproto.resolve_handle(one)).or_else("", *LASTING) for one in handles}
         left_alone = await self.preferences.left_alone(filter(None, accounts.values()))
         for handle, did in accounts.items():
             is_owner = handle == self.me.owner_handle.lower()
-            known = is_owner or self.etiquette.is_peer(Actor(did, handle)) or did in agreed
+            known = is_owner or did in agreed or (did and self.etiquette.is_peer(Actor(did, handle)))
             may = known and did not in left_alone
             (invited if may and len(invited) < MOST_PARTICIPANTS else left_out).append(handle)
         return Invitations(tuple(invited), tuple(left_out))
@@ -183,10 +185,6 @@ class Rituals:
         if handle not in handles_of(ritual):
             return False
         return await self.pinned_names.check("bluesky", handle, author.did)
-
-    async def _did_of(self, handle: str) -> str:
-        resolved = await self.atproto.resolve_handle(handle)
-        return resolved.data if isinstance(resolved, Ok) else ""
 
     def _context(self, ritual: DailyRitual, run: RitualRun, part: str, runs: Sequence[RitualRun]) -> str:
         skills = self.skills

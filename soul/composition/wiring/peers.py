@@ -49,7 +49,7 @@ def build_peer_loop(
         journal=services.journal,
         clock=services.clock,
         pace=services.pace,
-        muted=services.preferences.muted,
+        left_alone=services.preferences.left_alone,
         note=services.moderation.note,
         timezone=settings.soul_timezone,
     )

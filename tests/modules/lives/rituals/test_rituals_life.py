@@ -24,6 +24,7 @@ from soul.commands.rituals import run_rituals, started_lines
 from tests.modules.lives.bluesky.bluesky_values import notification
 from tests.running_town import KEY, call, prompt_of
 from tests.scenarios.ritual_town import MONDAY, QUAY, RITUAL, RitualTown, open_ritual_town, think
+from town.atproto.service import Fault
 from town.model.types import ChatRequest, Completion
 
 
@@ -208,6 +209,12 @@ async def test_nobody_is_named_who_is_to_be_left_alone(tmp_path: Path) -> None:
         app, now = town.souls["rowan"].app, town.clock.now()
         for leave, name in ((store.mute, "wren"), (store.want_no_reply, "linden")):
             await app.services.database.run(partial(leave, did=town.account(name), now=now))
+        town.clock.stride(86_401)
+        town.faults.arm(Fault("bad_gateway", "*.resolveHandle*", times=99))
+        assert await start(town, RITUAL) == "waits"
+        town.faults.clear()
+        town.faults.arm(Fault("bad_request", "*.resolveHandle*linden*", times=99))
+        town.clock.stride(600)
         assert await start(town, RITUAL) == "opened"
         await app.services.outbox.deliver_due()
         opening = town.network.posts(10)[-1].text
