@@ -9,6 +9,8 @@ from common.text.patterns import lazy_regex
 
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ーｰ\u30fb\p{Bopomofo}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 """Scripts written without spaces, and Korean, which joins particles to a word: a name may directly touch them."""
+WORD = lazy_regex(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
+"""A word, or one sign of these scripts."""
 
 # NOTE(self): a DID inside an at:// uri or a link stays: there it is part of the post's address.
 _DID = re.compile(r"(?<![\w/:.-])did:[a-z]+:[A-Za-z0-9._:%-]*[A-Za-z0-9_-](?!/)")

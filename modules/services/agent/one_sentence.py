@@ -13,6 +13,7 @@ from common.importance import Importance
 from common.provenance import Provenance
 from common.text.echo import plain_words
 from common.text.graphemes import grapheme_len, leading_sentences, truncate_graphemes
+from common.text.handles import WORD
 from common.text.untrusted import one_line
 from modules.runtime.llm.dialect import Message, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
@@ -106,7 +107,7 @@ def fitting_words(said: str, handle: str = "", *, told: str = "") -> str:
     words = " ".join(words.split()).lstrip(_BEFORE).rstrip(_QUOTES)
     if grapheme_len(words) > _MOST_GRAPHEMES:
         words = leading_sentences(words, _MOST_GRAPHEMES) or truncate_graphemes(words, _MOST_GRAPHEMES)
-    return words if len(words.split()) >= _LEAST_WORDS else ""
+    return words if len(WORD.findall(words)) >= _LEAST_WORDS else ""
 
 
 def _is_out_of_place(sentence: str, instructed: frozenset[tuple[str, ...]]) -> bool:

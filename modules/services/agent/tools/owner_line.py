@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from adapters.atproto.records import parse_at_uri
 from adapters.atproto.richtext import parse_bsky_post_url
 from common.clock import spoken_ahead
-from common.text.handles import UNSPACED
+from common.text.handles import UNSPACED, WORD
 from common.text.strings import account_name, normalize_quotes
 from modules.services.agent.tools.types import OwnAct, OwnerRequest, Tool
 
@@ -30,7 +30,6 @@ _POST = regex.compile(r"(?:at://|bsky\.app/profile/)([^\s/]+)/(?:post|app\.bsky\
 _MARKER = regex.compile(r"^\s*[-*+](?:\s+\[ \])?\s+|[.,;]$")
 """The marker before a list item and the punctuation after it, which the model adds to what the owner listed."""
 _WHOLE_LINE = "the whole line"
-_WORD = regex.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 _EDITED_WORDS = 400
 _END = ".,;:!?"
 """Punctuation at the end of a word that does not count where two texts of the SOUL's own are compared."""
@@ -208,7 +207,7 @@ def edited(text: str, line: str, own: str, *, may_swap: bool = False) -> str:
     In an edit, words of `line` are put in, no more than stay, and words that it names are left out. With `may_swap`, a
     word put in may take the place of any other.
     """
-    new, old = (list(_WORD.finditer(one)) for one in (text, own))
+    new, old = (list(WORD.finditer(one)) for one in (text, own))
     if not new or not old or max(len(new), len(old)) > _EDITED_WORDS:
         return ""
     before, after = ([_key(word[0]) for word in one] for one in (old, new))

@@ -428,6 +428,11 @@ def test_a_sentence_that_gives_our_instructions_back_is_left_out() -> None:
     assert fitting_words("I found @wren.test. See [their link].", "wren.test") == "I found @wren.test."
 
 
+@pytest.mark.parametrize("said", ["古い家の記録を続けています。", "我记录老房子如何保持干燥。", "ฉันจดบันทึกเรื่องบ้านเก่า"])
+def test_a_sentence_without_blanks_has_words_enough(said: str) -> None:
+    assert fitting_words(said) == said
+
+
 def test_words_end_with_a_whole_sentence_where_they_are_too_long() -> None:
     assert (
         fitting_words("The first sentence is this one. " + "And on it goes " * 30) == "The first sentence is this one."
