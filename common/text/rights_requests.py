@@ -16,7 +16,8 @@ from common.text.patterns import lazy
 
 RequestKind = Literal["know", "forget", "no_reply", "reply_again", "why"]
 
-_MOST_CHARS = 2_000
+MOST_CHARS = 6_000
+"""How much of a text is read: five direct messages of the longest kind, which may come at once."""
 _SHORT_WORDS = 8
 _MOST_WORDS = 30
 _NEAR_CHARS, _NEXT_CHARS = 28, 14
@@ -274,7 +275,7 @@ _FORGETS, _KNOWS, _MINE, _REPLIES, _LEAVES, _NEGATES, _ALLOWS, _ASKS_WHY, _ADDRE
 def may_be_rights_request(text: str) -> bool:
     """Return whether a model should check the post for a request about what is known of its author.
 
-    Only the first 2,000 characters count. Handles do not count as words. A post that orders a model to ignore its
+    Only the first 6,000 characters count. Handles do not count as words. A post that orders a model to ignore its
     instructions is not checked.
     """
     said = _spoken(text)
@@ -318,7 +319,7 @@ def also_asks_for_no_reply(text: str) -> bool:
 
 
 def _spoken(text: str) -> str:
-    return _plain(_JOINTS.sub(" ", _HANDLE.sub(" ", text[:_MOST_CHARS])))
+    return _plain(_JOINTS.sub(" ", _HANDLE.sub(" ", text[:MOST_CHARS])))
 
 
 def _found(said: str, *rows: re.Pattern[str]) -> bool:

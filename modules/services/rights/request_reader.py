@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from common.importance import Importance
-from common.text.rights_requests import RequestKind
+from common.text.rights_requests import MOST_CHARS, RequestKind
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.verdicts import SkillQuestion, without_quotation_marks
@@ -20,7 +20,7 @@ from modules.services.skills.skills import Skills
 
 SKILL = "rights-request"
 _TOKENS = 80
-_MOST_CHARS = 1_000
+_ANSWER_CHARS = 1_000
 _FIELD = re.compile(r'"kinds?"\s{0,3}:\s{0,3}(?:"\w{1,20}"|\[[^\[\]]{0,200}\])')
 _NAMED = re.compile(r'"(\w{1,20})"')
 _LANGUAGE = re.compile(r'"language"\s{0,3}:\s{0,3}"([a-z]{2})\b')
@@ -46,13 +46,13 @@ class RequestReader:
     async def read(self, text: str, importance: Importance) -> Reading | None:
         """Return what a post asks for, or None if two answers of the model cannot be read. Raises `SoulError`."""
         question = SkillQuestion(self.gateway, self.skills, SKILL, "post", _TOKENS)
-        shown = without_quotation_marks(one_line(text, _MOST_CHARS))
+        shown = without_quotation_marks(one_line(text, MOST_CHARS))
         return await question.ask(shown, (text,), importance, reading_of)
 
 
 def reading_of(answer: str) -> Reading | None:
     """Return what a model's answer says, or None if it names no kind or an unknown one."""
-    said = answer[:_MOST_CHARS].lower()
+    said = answer[:_ANSWER_CHARS].lower()
     found = _FIELD.search(said)
     named = _NAMED.findall(found[0].partition(":")[2]) if found else [said.strip(" .\"'`\n")]
     if not _KINDS.keys() >= set(named):

@@ -34,12 +34,13 @@ from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.rights.answering import MOST, SKILL, RightsVoice
 from modules.services.rights.policy import INTENTS, PREFERENCE, may_reply, may_stand_in_prompt, preference_of
 from modules.services.rights.records import is_known, without
+from modules.services.rights.request_reader import Reading, RequestReader
 from modules.services.rights.requests import FORGET_AFTER, FORGET_EVERY, ForgetRequest, ForgetRequests, forget_at
 from modules.services.rights.types import Choice, Preference
 from modules.services.sessions.people import kept_lines
 from modules.services.work.types import Disposition
 from soul.composition.wiring.turns import log_call
-from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, scripted_gateway
+from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, says, scripted_gateway
 from tests.modules.services.agent.prompt.prompt_home import PromptHome
 from tests.shipped_skills import SHIPPED
 
@@ -319,6 +320,14 @@ async def test_a_right_sentence_is_said_as_it_is(
 async def test_the_second_answer_counts_where_the_first_was_wrong(voice: RightsVoice, model: ScriptedModel) -> None:
     model.plays(*(calls(("answer_request", json.dumps({"sentence": one}))) for one in (MADE_UP, "I hold 31 posts.")))
     assert await voice.say({"know": FACTS}, "en", "stranger") == ("I hold 31 posts.", "")
+
+
+async def test_the_end_of_five_long_messages_is_read(voice: RightsVoice, model: ScriptedModel) -> None:
+    model.plays(says('{"kinds": ["forget"], "language": "en"}'))
+    said = "\n".join([*["moss and slate " * 66] * 5, "And now forget me."])
+    reading = await RequestReader(voice.sentences.gateway, SHIPPED).read(said, "stranger")
+    assert reading == Reading(("forget",))
+    assert "And now forget me." in json.dumps(model.requests)
 
 
 async def test_where_two_answers_become_one_reply_both_prompts_say_so(voice: RightsVoice, model: ScriptedModel) -> None:
