@@ -97,7 +97,7 @@ async def test_an_answer_about_somebody_s_data_tells_no_figure_but_those_counted
         forgotten, _ = await voice.say({"forget": ("asked",)}, "de", "stranger")
     print(known, forgotten, sep="\n")
     assert fitting_answer(known, counted=facts, contacts=("owner.test",)) == (known, None)
-    assert fitting_answer(forgotten, contacts=("owner.test",)) == (forgotten, None)
+    assert fitting_answer(forgotten, counted=("asked",), contacts=("owner.test",)) == (forgotten, None)
 
 
 async def test_an_announcement_holds_the_link_of_the_work_and_no_other_and_comes_once(

@@ -122,8 +122,7 @@ class RightsVoice:
         joined: str,
     ) -> tuple[str, str]:
         asked = self.skills.render(SKILL, "Ask", kind, **variables, most=int(most * _TOLD_ROOM))
-        counted = facts if kind == "know" else None
-        fits = partial(fitting_answer, counted=counted, contacts=(variables["contact"],), most=most)
+        fits = partial(fitting_answer, counted=facts, contacts=(variables["contact"],), most=most)
         text, why = await self._ask(kind, f"{asked}\n{joined}", facts, importance, fits)
         if text:
             return text, ""
@@ -176,15 +175,14 @@ class RightsVoice:
 def fitting_answer(
     said: str,
     *,
-    counted: Sequence[str] | None = None,
+    counted: Sequence[str],
     contacts: Sequence[str] = (),
     needed: Sequence[str] = (),
     most: int = MOST,
 ) -> tuple[str, Misfit | None]:
     """Return the model's words on one line, without mentions, and what is wrong with them, or None.
 
-    If `counted` facts are given, the words may contain no figure that the facts lack; a number may be written in words
-    or left out.
+    The words may contain no figure that the `counted` facts lack; a number may be written in words or left out.
     """
     words = one_line(said, _MOST_CHARS)
     for span in reversed(detect_mentions(words)):
@@ -196,7 +194,7 @@ def fitting_answer(
         "no words": len(words) < _LEAST_CHARS,
         "too long": grapheme_len(words) > most,
         "a link": bool(detect_urls(bare)),
-        "a figure that is no fact": counted is not None and not _figures(bare) <= _figures(" ".join(counted)),
+        "a figure that is no fact": not _figures(bare) <= _figures(" ".join(counted)),
         "no command": not all(command in words for command in needed),
     }
     return words, next((misfit for misfit, is_so in misfits.items() if is_so), None)

@@ -317,9 +317,20 @@ async def test_a_right_sentence_is_said_as_it_is(
     assert await voice.say({kind: FACTS}, "en", "stranger") == (right, "")
 
 
-async def test_the_second_answer_counts_where_the_first_was_wrong(voice: RightsVoice, model: ScriptedModel) -> None:
-    model.plays(*(calls(("answer_request", json.dumps({"sentence": one}))) for one in (MADE_UP, "I hold 31 posts.")))
-    assert await voice.say({"know": FACTS}, "en", "stranger") == ("I hold 31 posts.", "")
+@pytest.mark.parametrize(
+    ("kind", "wrong", "right"),
+    [
+        ("know", MADE_UP, "I hold 31 posts."),
+        ("forget", "I forget you within 2 hours.", "I forget you within the hour."),
+        ("why", "I answered post 5.", "You mentioned me."),
+        ("no_reply", "I stay silent for 30 days.", "I stay silent."),
+    ],
+)
+async def test_the_second_answer_counts_where_the_first_was_wrong(
+    voice: RightsVoice, model: ScriptedModel, kind: RequestKind, wrong: str, right: str
+) -> None:
+    model.plays(*(calls(("answer_request", json.dumps({"sentence": one}))) for one in (wrong, right)))
+    assert await voice.say({kind: FACTS}, "en", "stranger") == (right, "")
 
 
 async def test_the_end_of_five_long_messages_is_read(voice: RightsVoice, model: ScriptedModel) -> None:
