@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from urllib.parse import urljoin, urlsplit
@@ -30,7 +30,7 @@ from common.text.untrusted import clean, one_line
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
 from modules.services.outbox.outbox import Outbox
 from modules.services.pictures.browser import PageBrowser
-from modules.services.pictures.pictures import SOURCE_MAX_BYTES, Pictures
+from modules.services.pictures.pictures import EXTENSIONS, SOURCE_MAX_BYTES, Pictures
 from modules.services.skills.skills import Framer
 
 PAGE_MAX_CHARS = 400_000
@@ -108,9 +108,9 @@ class _ImageReader(PageReader):
                 self._source = None
             case "meta" if told.get("property", told.get("name")) in {"og:image", "twitter:image"}:
                 self._add(PageImage(told.get("content", "")))
-            case "source" if "srcset" in told:
-                url, width = _largest(told["srcset"])
-                self._source = self._source or PageImage(url, width=width)
+            case "source" if told.get("type", "image/webp") in EXTENSIONS and not self._source:
+                url, width = _largest(told.get("srcset", ""))
+                self._source = PageImage(url, width=width) if url else None
             case "img":
                 self._image(told)
 
@@ -136,12 +136,15 @@ class _ImageReader(PageReader):
 
     def _image(self, told: dict[str, str]) -> None:
         url, width = _largest(told.get("srcset", ""))
+        named = (told.get("src", ""), told.get("data-src", ""))
+        src = next((one for one in named if one and not one.startswith("data:")), "")
         image = PageImage(
-            url or told.get("src") or told.get("data-src", ""),
+            url if width or not src else src,
             width=width or _size(told.get("width", "")),
-            height=None if url else _size(told.get("height", "")),
+            height=None if width else _size(told.get("height", "")),
         )
-        image = self._source or image
+        if self._source and (self._source.width or not image.url):
+            image = self._source
         self._add(replace(image, alt=" ".join(told.get("alt", "").split())[:_TEXT_CHARS]))
 
     def _css(self, text: str) -> None:
@@ -156,10 +159,15 @@ class _ImageReader(PageReader):
 
 
 def _largest(srcset: str) -> tuple[str, int | None]:
-    """Return the address with the largest width of a `srcset`, and that width; ("", None) if it has no widths."""
-    candidates: Iterable[list[str]] = (part.split() for part in srcset.split(", "))
-    sized = [(int(part[1][:-1]), part[0]) for part in candidates if len(part) > 1 and _is_width(part[1])]
-    width, url = max(sized, default=(0, ""))
+    """Return the address with the largest width of a `srcset`, and that width; without widths the first, and None."""
+    sized, before, tokens = list[tuple[int, str]](), "", srcset.split()
+    for token in tokens:
+        size, _, rest = token.partition(",")
+        is_sized = before and _is_width(size)
+        if is_sized:
+            sized.append((int(size[:-1]), before))
+        before = rest if is_sized else token
+    width, url = max(sized, default=(0, tokens[0].rstrip(",") if tokens else ""))
     return url, width or None
 
 

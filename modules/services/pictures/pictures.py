@@ -41,7 +41,7 @@ DOWNLOAD_AGE = timedelta(hours=24)
 WAITING_AGE = timedelta(hours=48)
 """How long a picture is kept that no waiting act shows."""
 
-_EXTENSIONS = {"image/jpeg": ".jpg", "image/png": ".png", "image/gif": ".gif", "image/webp": ".webp"}
+EXTENSIONS = {"image/jpeg": ".jpg", "image/png": ".png", "image/gif": ".gif", "image/webp": ".webp"}
 _SIDECAR = ".source.json"
 _SIDECAR_MAX_BYTES = 64 * 1024
 _WAITING = "waiting"
@@ -59,7 +59,7 @@ class PictureFiles:
     async def keep_download(self, data: bytes, mime_type: str, source: PictureSource) -> Path:
         """Store a file with its source for a day; return its path. Raises `StorageError`."""
         stamp = f"{self._clock.now():%Y%m%d%H%M%S}-{secrets.token_hex(3)}"
-        path = self._folder / f"{stamp}{_EXTENSIONS.get(mime_type, '.bin')}"
+        path = self._folder / f"{stamp}{EXTENSIONS.get(mime_type, '.bin')}"
 
         def write() -> None:
             self.tidy()
@@ -132,7 +132,7 @@ class PictureFiles:
     def _read_download(self, given: str) -> ApiResult[tuple[bytes, PictureSource]]:
         path = self._folder / Path(given).name
         same = Path(given) in {path, Path(path.name), Path("images") / path.name, Path(".memory/images") / path.name}
-        if not same or path.suffix not in _EXTENSIONS.values() or path.is_symlink():
+        if not same or path.suffix not in EXTENSIONS.values() or path.is_symlink():
             return Err("it is no file that was downloaded", "invalid")
         try:
             data = read_bounded(path, SOURCE_MAX_BYTES)
