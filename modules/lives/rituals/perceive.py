@@ -27,7 +27,7 @@ MEMO_AFTER = timedelta(milliseconds=2 * MINUTE_MS)
 CLOSES_AFTER = timedelta(milliseconds=HOUR_MS)
 """How long after its opening the opener of a run writes: by then the others have answered."""
 _LOOKED_AT = timedelta(days=1)
-_NEVER_SAID = {"blocked", "expired"}
+_NEVER_SAID = {"blocked", "expired", "failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class RitualPerceiver:
                     await self._write_down(run, listed, parse_iso(said.created_at))
 
     async def drop_unsaid(self) -> None:
-        """Remove the runs that we opened with a post that was rejected or came too late: they were never open."""
+        """Remove the runs that we opened with a post that was rejected, failed or came too late: never open."""
         for run in await self.rituals.runs.since(self.rituals.now().date() - _LOOKED_AT):
             acts = await self.outbox.by_cause(opening_cause(run.key, run.day)) if run.role == "initiator" else []
             if acts and all(one.state in _NEVER_SAID for one in acts):

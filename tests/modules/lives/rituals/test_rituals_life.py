@@ -48,13 +48,22 @@ async def test_a_ritual_started_by_hand_is_that_of_the_day(tmp_path: Path, capsy
         assert shown["runs"][0]["thread"].endswith(town.openings()[0].rpartition("/")[2])
 
 
-async def test_an_opening_that_the_owner_rejected_was_never_open(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_rejected", [True, False])
+async def test_an_opening_that_the_owner_rejected_or_that_failed_was_never_open(
+    tmp_path: Path, *, is_rejected: bool
+) -> None:
     async with open_ritual_town(tmp_path, ("rowan",)) as town:
         assert await start(town, RITUAL) == "opened"
         services = town.souls["rowan"].app.services
         (run,) = await services.rituals.runs.latest("harbour-watch", 5)
         (opening,) = await services.outbox.by_cause(opening_cause(run.key, run.day))
-        await services.outbox.reject(opening.id, "not these words")
+        if is_rejected:
+            await services.outbox.reject(opening.id, "not these words")
+        else:
+            town.faults.arm(Fault("bad_request", "com.atproto.repo.*"))
+            await services.outbox.deliver_due()
+        (opening,) = await services.outbox.by_cause(opening_cause(run.key, run.day))
+        assert opening.state == ("blocked" if is_rejected else "failed")
         assert await start(town, RITUAL) == "opened"
         (again,) = await services.rituals.runs.latest("harbour-watch", 5)
         assert again.thread_uri != run.thread_uri
