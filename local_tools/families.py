@@ -45,12 +45,18 @@ FAMILIES: Mapping[str, Sequence[str]] = {
     "schedules": ("schedule_add", "schedule_list", "schedule_remove"),
 }
 """The tools of each family; the skill `own-tools` describes the families to the model."""
+_FAMILY_OF = {name: family for family, names in FAMILIES.items() for name in names}
 
 
 class MoreToolsInput(BaseModel):
     """The family to open."""
 
     family: str
+
+
+def in_families(tools: Sequence[Tool]) -> Sequence[Tool]:
+    """Return the tools, each in its family."""
+    return [replace(tool, family=_FAMILY_OF.get(tool.name, "")) for tool in tools]
 
 
 def registry_of(tools: Sequence[Tool], skills: Skills, *, social_only: bool) -> Registry:
@@ -61,10 +67,9 @@ def registry_of(tools: Sequence[Tool], skills: Skills, *, social_only: bool) -> 
         SkillError: the skill lacks the description of a family.
 
     """
-    family_of = {name: family for family, names in FAMILIES.items() for name in names}
-    if missing := family_of.keys() - {tool.name for tool in tools}:
+    if missing := _FAMILY_OF.keys() - {tool.name for tool in tools}:
         raise ValueError(f"no such tool: {', '.join(sorted(missing))}")
-    placed = [replace(tool, family=family_of.get(tool.name, "")) for tool in tools]
+    placed = in_families(tools)
     words = ToolWords(skills, OWN_TOOLS)
 
     async def open_family(args: MoreToolsInput, turn: Turn) -> ToolResult:

@@ -21,8 +21,10 @@ from modules.lives.growth.handle import REFLECTION_TOOLS
 from modules.lives.growth.types import ReflectionTurn
 from modules.lives.messages.handle_others import TOOLS as MESSAGE_TOOLS
 from modules.lives.messages.types import MessageTurn
+from modules.lives.rhythm.turns import is_own
+from modules.lives.rhythm.types import OwnTimeTurn
 from modules.lives.space.prompting import SpaceTurn
-from modules.services.agent.tools.policy import MIXED
+from modules.services.agent.tools.policy import MIXED, allowed
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.identity.history import held_documents, held_skills, skill_citing
 from modules.services.identity.keeper import SelfKeeper
@@ -37,10 +39,11 @@ _TURNS: Mapping[str, tuple[type, Collection[str]]] = {
     "posts": (ExpressionTurn, ("bluesky_post",)),
     "github": (ReviewTurn, (*THREAD_TOOLS, *REVIEW_TOOLS, *WORK_TOOLS)),
     "rooms": (SpaceTurn, (SPACE_DECISION_TOOL,)),
-    "own-time": (type(None), ()),
+    "own-time": (OwnTimeTurn, ()),
     "reflection": (ReflectionTurn, REFLECTION_TOOLS),
 }
 """The subject of each kind of turn, and the tools that it has in addition to those for its subject."""
+_OWN_TIME = [Turn("schedule", asked_by, subject=OwnTimeTurn(())) for asked_by in (Provenance.SELF, Provenance.OWNER)]
 
 
 class SkillLoadInput(BaseModel):
@@ -129,9 +132,15 @@ class SkillTools:
         own = [
             tool
             for tool in self.tools
-            if tool.name in besides or (issubclass(subject, tool.subject) if tool.subject else subject is type(None))
+            if tool.name in besides
+            or (issubclass(subject, tool.subject) if tool.subject else subject is type(None))
+            or (subject is OwnTimeTurn and any(_has(turn, tool) for turn in _OWN_TIME))
         ]
         return {name for tool in own for name in (tool.name, *tool.input_model.model_fields)}
+
+
+def _has(turn: Turn, tool: Tool) -> bool:
+    return is_own(tool, turn) and allowed(tool, turn, social_only=False)
 
 
 def may_propose(turn: Turn) -> bool:

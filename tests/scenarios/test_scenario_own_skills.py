@@ -12,7 +12,10 @@ import typer
 
 from common.errors import NotWaiting, SoulError
 from common.files import write_atomic
+from common.provenance import Provenance
 from modules.runtime.home import Home
+from modules.runtime.llm.dialect import ToolCall
+from modules.services.agent.tools.types import Turn
 from modules.services.craft.wording import names_of
 from modules.services.experiences.types import NewExperience
 from modules.services.identity.history import SelfHistory
@@ -72,6 +75,16 @@ def page_of(home: Home) -> str:
 def versions(home: Home) -> list[str]:
     with SelfHistory(home, NAME).alone() as history:
         return [one.name for one in history.versions()]
+
+
+async def test_a_page_for_its_own_time_names_only_tools_that_such_turns_have(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        executor, owner = life.app.lives.turn_services.turn_runner.executor, Turn("owner", Provenance.OWNER)
+        for number, name in enumerate(("bluesky_like", "mute_account", "arena_search", "memory_save", "web_fetch")):
+            page = {"name": f"eve-{number}", "purpose": "Say it.", "page": f"Call `{name}`.", "turns": ["own-time"]}
+            answer = await executor.execute(ToolCall("1", "skill_propose", page), owner)
+            assert answer.is_error == (name not in {"memory_save", "web_fetch"})
+            assert not answer.is_error or f"{name}: no tool of own-time" in answer.content
 
 
 async def test_what_a_reflection_proposes_and_the_owner_approves_is_read_where_it_is_for_until_it_is_off(

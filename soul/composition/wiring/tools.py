@@ -11,7 +11,7 @@ from local_tools.bluesky import BlueskyTools, bluesky_tools
 from local_tools.bluesky_accounts import AccountTools, MeantAccounts, account_tools
 from local_tools.bluesky_turns import BlueskyLooks
 from local_tools.craft_tools import craft_tools
-from local_tools.families import registry_of
+from local_tools.families import in_families, registry_of
 from local_tools.github import GitHubTools, github_tools
 from local_tools.github_acting import GitHubActing
 from local_tools.memory_tools import MemoryTools, memory_tools
@@ -57,7 +57,7 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
         *schedule_tools(ScheduleTools(services.schedules, services.skills)),
         *space_tools(services.skills),
     )
-    tools = (*tools, *_skill_tools(services, tools))
+    tools = (*tools, *_skill_tools(services, in_families(tools)))
     return registry_of(tools, services.skills, social_only=services.social_only)
 
 
