@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
+from starlette.exceptions import HTTPException
 
 from modules.services.inbox import messages
 from modules.services.outbox.bodies import PostBody
@@ -77,6 +78,26 @@ async def test_an_owner_who_gets_no_answer_by_message_reads_why_and_what_to_do(r
         (told,) = phone.answers
     assert told.startswith("I could not answer this message: The model service rejects the request")
     assert "PolicyBlocked" not in told
+
+
+async def test_an_owner_whose_message_waits_for_the_model_s_name_is_told_once_and_answered_afterwards(
+    running_town: RunningTown,
+) -> None:
+    def gone(_: ChatRequest) -> Completion:
+        raise HTTPException(404, "No endpoints found")
+
+    phone = Phone(running_town, "owner")
+    running_town.mind.answer = gone
+    async with awake(running_town.make_home("rebecca")) as soul:
+        await look(soul)
+        phone.says("Tin or slate?")
+        await look(soul)
+        await look(soul)
+        (told,) = phone.answers
+        assert "AI_GATEWAY_MODEL" in told
+        running_town.mind.answer = replying("Slate.")
+        await look(soul)
+        assert phone.answers == [told, "Slate."]
 
 
 @pytest.mark.parametrize("declines", [True, False])

@@ -32,7 +32,8 @@ from modules.services.work.types import Disposition
 MOST_PARTS = 5
 MOST_DRAFTS = 9
 NO_BUDGET = "budget"
-"""The cause, followed by the day, of the notice to the owner that a message waits for the budget."""
+NO_MODEL = "model"
+"""The causes, followed by the day, of the notice to the owner that a message waits for the budget or the model."""
 OLDEST = timedelta(days=1)
 """The age from which a message is left unanswered."""
 

@@ -15,6 +15,7 @@ from modules.lives.messages.perceive import LOOP
 from modules.lives.messages.policy import (
     MOST_DRAFTS,
     NO_BUDGET,
+    NO_MODEL,
     drafts_text,
     is_command,
     is_latest,
@@ -123,20 +124,21 @@ class OwnerMessageHandler(Handler):
             return await self._pass_on(item)
         try:
             answer = await self.handler.answer(item.key, message.text)
-        except BudgetExceeded as error:
-            await self._tell_of_budget(message, error)
-            return Disposition("later", "no-words", str(error))
-        except Transient as error:
+        except (BudgetExceeded, Transient) as error:
+            if error.remedy:
+                await self._tell_it_waits(message, error)
             return Disposition("later", "no-words", str(error))
         await self._say(message, answer)
         await self.orders.keep(message, cause_of(item.key))
         return await self._done(message, "Answered the owner in a direct message")
 
-    async def _tell_of_budget(self, message: ReceivedMessage, error: BudgetExceeded) -> None:
-        """Tell the owner, once a day and without the model, that their message waits for the budget."""
-        cause = f"{NO_BUDGET}/{local(self.clock.now(), self.timezone):%Y-%m-%d}"
+    async def _tell_it_waits(self, message: ReceivedMessage, error: BudgetExceeded | Transient) -> None:
+        """Tell the owner, once a day and without the model, why their message waits, and what they can do."""
+        is_budget = isinstance(error, BudgetExceeded)
+        cause, until = (NO_BUDGET, "the budget allows it") if is_budget else (NO_MODEL, "this works again")
+        cause = f"{cause}/{local(self.clock.now(), self.timezone):%Y-%m-%d}"
         if not await self.outbox.by_cause(cause):
-            text = f"Your message is kept, and is answered when the budget allows it. {error}. {error.remedy}"
+            text = f"Your message is kept, and is answered when {until}. {error}. {error.remedy}"
             body = _body(message, text, is_notice=True).model_copy(update={"answers": ""})
             await self.outbox.submit(ProposedAction(body, cause_id=cause, urgent=True))
 

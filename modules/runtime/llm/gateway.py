@@ -309,7 +309,7 @@ class LLMGateway:
             BudgetExceeded: the next attempt does not fit into the day's budget, or is not important enough for what
                 is left of it.
             ModelRefused: the service refuses for good (key, billing, permission), even a small request.
-            Transient: every attempt failed in a way that may pass.
+            Transient: every attempt failed in a way that may pass, or no model is behind the address.
             PromptTooLong: the prompt is too long for the model.
             SoulError: the service rejects the request or its content, and would again.
 

@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from common.errors import ModelRefused, PromptTooLong, SoulError
+from common.errors import ModelRefused, PromptTooLong, SoulError, Transient
 from modules.runtime.llm.dialect import (
     CACHE_KEY,
     CALL_FIELD,
@@ -41,7 +41,7 @@ ErrorKind = Literal[
     "fatal",  # the service refuses for good: the owner must act
     "transient",  # worth another try
     "too_long",  # the prompt does not fit the model
-    "elsewhere",  # what answers is no chat-completions service
+    "elsewhere",  # no model is behind the address: no request is at fault
     "this_request",  # the service refuses this request for good, and answers others
     "unknown",  # the same request would fail again
 ]
@@ -49,7 +49,7 @@ ErrorKind = Literal[
 _FATAL_STATUS = {401, 402, 403}
 ACCOUNT_STATUS = frozenset({401, 402, 429})
 """A final refusal with one of these is about key or account. One with 403 may be about what the request says."""
-_TRANSIENT_STATUS = {408, 409, 429}
+_TRANSIENT_STATUS = {408, 409, 424, 425, 429, 499}
 _FATAL_CODES = {"invalid_api_key", "insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 _TOO_LONG_CODES = {"context_length_exceeded", "exceed_context_size_error"}
 _TRANSIENT_TYPES = {"TimeoutError", "ConnectionError", "APIConnectionError", "TransportError", "JSONDecodeError"}
@@ -97,6 +97,7 @@ _MISSED = re.compile(r"\bmissing\b|\bmust be\b|\brequire", re.IGNORECASE)
 _TURNS = re.compile(r"\bafter role\b|\broles must alternate\b", re.IGNORECASE)
 _TOOL_CHOICE = re.compile(r"tool[_ ]?choice|\bforc(?:e|ed|ing) tool", re.IGNORECASE)
 _MOVED_STATUS = {301, 302, 307, 308}
+_GONE_STATUS = _MOVED_STATUS | {404, 405, 410}
 _UNSURE_STATUS = {408, 409, 424, 499}
 _UNAVAILABLE_STATUS = 503
 _CLIENT_ERROR = range(400, 500)
@@ -140,6 +141,8 @@ def _kind(error: BaseException | str, message: str, status: int | None, code: st
     is_told = status is not None or type(error).__name__ == _TOLD_TYPE
     if code in _TOO_LONG_CODES or (is_told and _TOO_LONG.search(message)):
         return "too_long"
+    if status in _GONE_STATUS:
+        return "elsewhere"
     return "unknown" if status is not None else _kind_by_words(error, message[:_WORDS_READ])
 
 
@@ -171,7 +174,8 @@ def refusal(verdict: CallVerdict, model: str) -> SoulError:
             remedy="Set CONTEXT_TOKENS to what it takes, or choose one with a larger context by AI_GATEWAY_MODEL.",
         )
     if verdict.kind == "elsewhere":
-        return SoulError(f"The model service gives no answer: {verdict.message}", remedy=_ADDRESS_REMEDY)
+        remedy = f"Check AI_GATEWAY_MODEL in .env. {_ADDRESS_REMEDY}" if status else _ADDRESS_REMEDY
+        return Transient(f"The model service gives no answer{status}: {verdict.message}", remedy=remedy)
     return SoulError(
         f"The model service rejects the request{status}: {verdict.message}",
         remedy=f"Check AI_GATEWAY_MODEL in .env. {_ADDRESS_REMEDY}",
@@ -236,7 +240,7 @@ def retry_after_ms(headers: Mapping[str, str], now: datetime) -> float | None:
 
 def adapt_request(request: Mapping[str, Any], verdict: CallVerdict) -> dict[str, Any] | None:
     """Return the request without what the service refused by name, or with what it missed; None if nothing changes."""
-    if verdict.kind != "unknown":
+    if verdict.kind != "unknown" and verdict.status not in _GONE_STATUS:
         return None
     if named := _THOUGHT.search(verdict.message):
         return _with_other_thoughts(request, named[0], verdict.message)

@@ -12,7 +12,7 @@ from typing import Any
 from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, doubled
 from common.constants import SECOND_MS
-from common.errors import BudgetExceeded, Fatal, Transient
+from common.errors import BudgetExceeded, Fatal, SoulError, Transient
 from common.importance import Importance
 from modules.runtime.control import Standing
 from modules.runtime.journal.rows import Journal
@@ -125,12 +125,12 @@ class WorkLoop(Loop):
         except BudgetExceeded as error:
             pause_s = min(error.retry_after or _LONGEST_ECONOMY_S, _LONGEST_ECONOMY_S)
             self._economy[item.importance] = self.clock.monotonic() + pause_s
-            await self._warn(handler, item, f", for at least {max(1, round(pause_s / 60))} min: {error}")
+            await self._warn(handler, item, error, f", for at least {max(1, round(pause_s / 60))} min")
         except Transient as error:
             pause_s = doubled(self.clock.real(PAUSE_S), self._failures[item.id], _LONGEST_PUT_OFF_S)
             self._failures[item.id] += 1
             await self.table.put_off(item, max(pause_s, error.retry_after or 0.0), counts=False)
-            await self._warn(handler, item, f": {error}")
+            await self._warn(handler, item, error)
         else:
             await self._conclude(handler, item, disposition)
             return disposition.settles
@@ -251,12 +251,12 @@ class WorkLoop(Loop):
             )
         )
 
-    async def _warn(self, handler: Handler, item: WorkItem, why: str) -> None:
+    async def _warn(self, handler: Handler, item: WorkItem, error: SoulError, how_long: str = "") -> None:
         """Record that a service or the budget is briefly unavailable."""
-        summary = f"{handler.summary(item, Disposition('later', 'unable'))}{why}"
+        summary = f"{handler.summary(item, Disposition('later', 'unable'))}{how_long}: {error}"
         dids, author = (item.author,) if item.author else (), _author(item)
         await self.journal.record(
-            Entry("error", self.name, summary, "warn", trigger_uri=item.cause_id, author=author, dids=dids)
+            Entry("error", self.name, summary, "warn", error.remedy, item.cause_id, author, dids=dids)
         )
 
     async def _next_in_s(self) -> float | None:

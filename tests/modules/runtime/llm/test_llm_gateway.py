@@ -299,12 +299,29 @@ async def test_a_prompt_too_long_for_the_model_is_said_plainly_and_does_not_stop
 async def test_a_rejected_request_is_not_repeated(
     gateway: LLMGateway, model: ScriptedModel, used: list[tuple[ChatResult, str]]
 ) -> None:
-    model.plays(refuses(404, "no such model"))
+    model.plays(refuses(400, "no such model"))
     with pytest.raises(SoulError, match="no such model") as caught:
         await gateway.chat(HELLO)
     assert "AI_GATEWAY_MODEL" in caught.value.remedy
     assert len(model.requests) == 1
     assert used == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "remedy"),
+    [
+        (refuses(404, "No endpoints found"), "AI_GATEWAY_MODEL"),
+        (Reply(raw="<html>We are back soon</html>", headers={"content-type": "text/html"}), "AI_GATEWAY_BASE_URL"),
+    ],
+)
+async def test_where_no_model_is_behind_the_address_no_request_is_at_fault(
+    gateway: LLMGateway, model: ScriptedModel, reply: Reply, remedy: str
+) -> None:
+    model.plays(reply)
+    with pytest.raises(Transient) as caught:
+        await gateway.chat(HELLO)
+    assert remedy in caught.value.remedy
+    assert len(model.requests) == 1
 
 
 async def test_a_secret_that_somebody_wrote_into_a_prompt_stays_here(model: ScriptedModel, clock: FakeClock) -> None:
