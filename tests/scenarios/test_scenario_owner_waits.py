@@ -101,6 +101,29 @@ async def test_the_model_coming_back_is_enough_the_owner_need_not_speak_again(ru
         assert "Answering what you said at" in await told(life, "Answering what you said at")
 
 
+async def test_what_waits_is_tried_again_sooner_than_after_the_day_that_was_asked_for(
+    running_town: RunningTown,
+) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        shown: list[str] = []
+        answers = OwnerAnswers(life.app.owner, console=life.console, say=shown.append, clock=life.app.services.clock)
+        running_town.mind_faults.arm(Fault("rate_limited", times=1000, seconds=86_400))
+        await answers.receive("I saw a heron.")
+        answering = asyncio.create_task(answers.run(greet=False))
+        steps = [10] * 100
+
+        def is_there(words: str) -> bool:
+            life.passes(steps.pop() if steps else 0)
+            return words in f"{life.console.lines} {shown}"
+
+        await patience.until(lambda: is_there("does not answer now"))
+        running_town.mind_faults.clear()
+        steps = [600] * 100
+        await patience.until(lambda: is_there("So: heron."))
+        answering.cancel()
+        assert shown == ["So: heron."]
+
+
 async def test_a_database_that_another_program_holds_ends_no_talk(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan")
     async with awake(home) as life:

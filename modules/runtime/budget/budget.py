@@ -142,9 +142,10 @@ class Budget:
 
         def work(connection: sqlite3.Connection) -> tuple[Reservation | None, _Standing]:
             spent = self._spent(connection, day)
-            held = ledger.held(connection, day, purpose)
-            others = Spent(spent.tokens - held.tokens, spent.micro_usd - held.micro_usd)
-            leave, model = self._weigh(others, request, input_tokens, importance)
+            # NOTE(self): what is set aside is not used yet: it closes no step, and the owner goes before it.
+            own = ledger.held(connection, day, "" if importance == "owner" else purpose)
+            step = self._step(connection, day, spent)
+            leave, model = self._weigh(step, spent.without(own), request, input_tokens, importance)
             if not has_share_left(purpose, importance, ledger.spent(connection, day, ROOMS), self._caps):
                 leave = Leave(leave.step, 0)
             on_strangers = ledger.spent(connection, day, importance="stranger")
@@ -160,7 +161,10 @@ class Budget:
                 micro_usd = self._cost(model, input_tokens, leave.limit)
                 reservation = Reservation(call_id, outgoing, input_tokens, leave.limit, micro_usd, leave.step)
                 ledger.reserve(connection, reservation, day=day, at=iso(now), purpose=purpose, importance=importance)
-                ledger.take_from_hold(connection, purpose, Spent(input_tokens + leave.limit, micro_usd or 0))
+                needed, of = Spent(input_tokens + leave.limit, micro_usd or 0), purpose
+                if importance == "owner":
+                    needed, of = spent.over(needed, self._caps), ""
+                ledger.take_from_hold(connection, needed, of)
             return reservation, self._stand(connection, day, leave.step, spent)
 
         reservation, standing = await self._database.run(work)
@@ -230,7 +234,7 @@ class Budget:
         def work(connection: sqlite3.Connection) -> tuple[bool, _Standing]:
             ledger.let_go(connection, purpose)
             spent = self._spent(connection, day)
-            step = step_at(fraction(spent, self._caps))
+            step = self._step(connection, day, spent)
             fits = may_ask(step, "commitment") and has_room(spent, amount, self._caps)
             if fits:
                 ledger.hold(connection, purpose, day=day, at=iso(now), amount=amount)
@@ -247,8 +251,7 @@ class Budget:
     async def why_not(self, importance: Importance) -> str:
         """Return why no call of this importance may go now; "" if one that fits may."""
         day = day_of(self._clock.now(), self._timezone)
-        spent = await self._database.run(lambda connection: self._spent(connection, day))
-        step = step_at(fraction(spent, self._caps))
+        step = await self._database.run(lambda one: self._step(one, day, self._spent(one, day)))
         return "" if may_ask(step, importance) else reason_to_refuse(step, importance)
 
     async def report(self) -> Report:
@@ -266,15 +269,16 @@ class Budget:
 
         def both(connection: sqlite3.Connection) -> tuple[T, _Standing]:
             result, spent = work(connection), self._spent(connection, day)
-            return result, self._stand(connection, day, step_at(fraction(spent, self._caps)), spent)
+            return result, self._stand(connection, day, self._step(connection, day, spent), spent)
 
         result, standing = await self._database.run(both)
         await self._tell(standing)
         return result
 
-    def _weigh(self, spent: Spent, request: Request, input_tokens: int, importance: Importance) -> tuple[Leave, str]:
+    def _weigh(
+        self, step: Step, spent: Spent, request: Request, input_tokens: int, importance: Importance
+    ) -> tuple[Leave, str]:
         """Return whether the request may go, and to which model."""
-        step = step_at(fraction(spent, self._caps))
         model = self._cheap_model if self._cheap_model and takes_cheaper(step) else str(request["model"])
         if not may_ask(step, importance):
             return Leave(step, 0), model
@@ -285,6 +289,10 @@ class Budget:
         if self._caps.micro_usd is not None:
             ledger.price_unpriced(connection, day, self._cost_at_most)
         return ledger.spent(connection, day)
+
+    def _step(self, connection: sqlite3.Connection, day: str, spent: Spent) -> Step:
+        """Return the step that holds once the day used `spent`, without what is only set aside of it."""
+        return step_at(fraction(spent.without(ledger.held(connection, day)), self._caps))
 
     def _price(self, model: str) -> Price | None:
         price = self._prices.get(model)

@@ -95,20 +95,22 @@ def hold(connection: sqlite3.Connection, purpose: str, *, day: str, at: str, amo
     )
 
 
-def held(connection: sqlite3.Connection, day: str, purpose: str) -> Spent:
-    """Return what is set aside for a purpose on this day."""
+def held(connection: sqlite3.Connection, day: str, purpose: str = "") -> Spent:
+    """Return what is set aside for a purpose on this day; without one, for all."""
     row = connection.execute(
-        "SELECT input_tokens, cost_micro_usd FROM model_calls WHERE id = ? AND day = ?", (_HELD + purpose, day)
+        "SELECT coalesce(sum(input_tokens), 0), coalesce(sum(cost_micro_usd), 0) FROM model_calls"
+        " WHERE id LIKE 'held:%' AND state = 'reserved' AND day = ? AND ? IN ('', purpose)",
+        (day, purpose),
     ).fetchone()
-    return Spent(*row) if row else Spent()
+    return Spent(*row)
 
 
-def take_from_hold(connection: sqlite3.Connection, purpose: str, amount: Spent) -> None:
-    """Reduce what is set aside for a purpose, because a call for it was reserved."""
+def take_from_hold(connection: sqlite3.Connection, amount: Spent, purpose: str = "") -> None:
+    """Reduce what is set aside for a purpose, because a call for it was reserved; without one, for each purpose."""
     connection.execute(
         "UPDATE model_calls SET input_tokens = max(0, input_tokens - ?), cost_micro_usd = max(0, cost_micro_usd - ?)"
-        " WHERE id = ?",
-        (amount.tokens, amount.micro_usd, _HELD + purpose),
+        " WHERE id LIKE 'held:%' AND state = 'reserved' AND ? IN ('', purpose)",
+        (amount.tokens, amount.micro_usd, purpose),
     )
 
 

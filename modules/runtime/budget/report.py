@@ -44,14 +44,15 @@ def report_of(connection: sqlite3.Connection, caps: Caps, now: datetime, timezon
     """Return the report of the day of `now`, from the ledger."""
     day = day_of(now, timezone)
     spent = ledger.spent(connection, day)
-    is_full = not has_room(spent, ledger.refused(connection, day), caps)
+    used = spent.without(ledger.held(connection, day))
+    is_full = not has_room(used, ledger.refused(connection, day), caps)
     (calls, uncounted), tokens, usd = ledger.amounts(connection, day, caps)
-    used = fraction(Spent(int(tokens.spent), round(usd.spent * MICRO) if usd else 0), caps)
+    part = fraction(Spent(int(tokens.spent), round(usd.spent * MICRO) if usd else 0), caps)
     by_purpose, by_model = ledger.shares(connection, day)
     return Report(
         day=day,
-        step="listen" if is_full else step_at(fraction(spent, caps)),
-        fraction=round(float(used), 4),
+        step="listen" if is_full else step_at(fraction(used, caps)),
+        fraction=round(float(part), 4),
         tokens=tokens,
         usd=usd,
         calls=calls,

@@ -44,6 +44,15 @@ class Spent:
     tokens: int = 0
     micro_usd: int = 0
 
+    def without(self, part: Spent) -> Spent:
+        """Return what is left after taking `part` away."""
+        return Spent(self.tokens - part.tokens, self.micro_usd - part.micro_usd)
+
+    def over(self, more: Spent, caps: Caps) -> Spent:
+        """Return how far `more` would lead beyond the caps."""
+        micro_usd = 0 if caps.micro_usd is None else max(0, self.micro_usd + more.micro_usd - caps.micro_usd)
+        return Spent(max(0, self.tokens + more.tokens - caps.tokens), micro_usd)
+
 
 @dataclass(frozen=True, slots=True)
 class Amount:

@@ -293,6 +293,8 @@ def _texts(rows: Iterable[MessageRow]) -> list[str]:
 
 OWNER_RETRY_FIRST_S = 30.0
 OWNER_RETRY_LONGEST_S = 300.0
+OWNER_ASKED_TO_WAIT_S = 3600.0
+"""So long at most until the next try, whatever wait was asked for: what is short may come back sooner."""
 
 _EXCERPT_CHARS = 60
 _LOOK_S = 1.0
@@ -402,7 +404,8 @@ class OwnerAnswers:
         wait_s = doubled(OWNER_RETRY_FIRST_S, self._failures, OWNER_RETRY_LONGEST_S)
         self._failures += 1
         self._late = True
-        pause = asyncio.create_task(self._clock.sleep(max(wait_s, getattr(error, "retry_after", None) or 0)))
+        asked_s = min(getattr(error, "retry_after", None) or 0, OWNER_ASKED_TO_WAIT_S)
+        pause = asyncio.create_task(self._clock.sleep(max(wait_s, asked_s)))
         line_arrived = asyncio.create_task(self._line_arrived.wait())
         try:
             await asyncio.wait({pause, line_arrived}, return_when=asyncio.FIRST_COMPLETED)

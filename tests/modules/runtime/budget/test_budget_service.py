@@ -18,7 +18,7 @@ from common.clock import FakeClock
 from common.errors import BudgetExceeded, ConfigError
 from modules.runtime.budget.policy import input_bound
 from modules.runtime.budget.prices import Price
-from modules.runtime.budget.report import keep_zone, lines
+from modules.runtime.budget.report import keep_zone, lines, used_up
 from modules.runtime.budget.types import Amount, Caps, Share
 from modules.runtime.home import Home
 from modules.runtime.llm.dialect import Usage
@@ -230,6 +230,21 @@ async def test_what_is_set_aside_is_there_for_its_purpose_and_for_nothing_else(p
     async with process(path, Rules(Caps(10_000))) as one:
         await one.budget.let_go("coding")
         assert "set aside" not in {row["model"] for row in await one.rows()}
+
+
+async def test_what_is_set_aside_closes_no_step_and_the_owner_goes_before_it(path: Path) -> None:
+    async with process(path, Rules(Caps(20_000))) as one:
+        await one.budget.settle(await one.ask(request()), Usage(11_900, 100), 99)
+        await one.budget.hold("coding", tokens=7_500, usd=None)
+        assert not await one.budget.why_not("own")
+        assert (await one.budget.report()).step == "normal"
+        with pytest.raises(BudgetExceeded):
+            await one.ask(request(limit=1_000 + BOUND), "mention", "reply")
+        leave = await one.ask(request(limit=4_000), "owner", "chat")
+        report = await one.budget.report()
+        assert (leave.output_tokens, report.tokens.taken) == (4_000, 20_000)
+        await one.budget.release(leave)
+        assert not used_up(await one.budget.report())
 
 
 async def test_dollars_are_set_aside_where_they_are_capped(path: Path) -> None:
