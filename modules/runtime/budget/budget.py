@@ -220,8 +220,8 @@ class Budget:
     async def hold(self, purpose: str, *, tokens: int, usd: float | None) -> None:
         """Set an amount aside for one purpose, in place of an earlier one; calls for that purpose are taken from it.
 
-        Dollars count only if they are capped. After a crash the amount stays set aside until the same purpose sets it
-        again, or the day ends.
+        It is at most half of what a day may use, so that it fits on some day. Dollars count only if they are capped.
+        After a crash the amount stays set aside until the same purpose sets it again, or the day ends.
 
         Raises:
             BudgetExceeded: the day has not that much left, or allows no calls for commitments.
@@ -229,7 +229,8 @@ class Budget:
         """
         now = self._clock.now()
         day = day_of(now, self._timezone)
-        amount = Spent(tokens, int((usd or 0) * MICRO) if self._caps.micro_usd is not None else 0)
+        micro_usd = min(int((usd or 0) * MICRO), (self._caps.micro_usd or 0) // 2)
+        amount = Spent(min(tokens, self._caps.tokens // 2), micro_usd)
 
         def work(connection: sqlite3.Connection) -> tuple[bool, _Standing]:
             ledger.let_go(connection, purpose)
@@ -242,7 +243,7 @@ class Budget:
 
         fits, standing = await self._database.run(work)
         if not fits:
-            raise self._refusal(standing, "commitment", purpose, f"it needs {tokens:,} tokens set aside")
+            raise self._refusal(standing, "commitment", purpose, f"it needs {amount.tokens:,} tokens set aside")
 
     async def let_go(self, purpose: str) -> None:
         """Give back what is left of the amount set aside for a purpose."""

@@ -204,7 +204,8 @@ async def test_a_program_that_starts_again_goes_on_with_the_task_that_it_has(
 async def test_what_is_not_the_fault_of_a_task_puts_it_off_and_counts_as_no_failure(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
-    plan, error = Plan("One", goal="g", tasks=PLAN.tasks[:1]), BudgetExceeded("the day's budget is used up")
+    plan = Plan("One", goal="g", tasks=PLAN.tasks[:1])
+    error = BudgetExceeded("the day's budget is used up", retry_after=7_000)
     async with site_with_plan(town_github, plan, SOUL_SPEED="1") as site:
 
         async def cannot(_: HeldTask) -> WorkResult:
@@ -220,6 +221,9 @@ async def test_what_is_not_the_fault_of_a_task_puts_it_off_and_counts_as_no_fail
         (claimed,) = await site.comments()
         assert (count_task_failures([claimed], 1), str(error) in claimed) == (0, False)
         assert ok(await site.services.github.refs.matching(SITE, "soul/")) == ()
+        site.clock.ahead += 3_700
+        await site.run(rooms)
+        assert work.asked == [1]
         site.clock.ahead += 3_600
         await site.run(rooms)
         assert work.asked == [1, 1]

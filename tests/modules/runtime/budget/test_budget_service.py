@@ -215,19 +215,19 @@ def test_a_cap_that_is_no_amount_is_named(usd: float) -> None:
 
 
 async def test_what_is_set_aside_is_there_for_its_purpose_and_for_nothing_else(path: Path) -> None:
-    async with process(path, Rules(Caps(10_000))) as one:
+    async with process(path, Rules(Caps(12_000))) as one:
         await one.budget.hold("coding", tokens=6_000, usd=None)
+        rest = await one.ask(request(limit=9_000), "commitment", "reply")
+        assert rest.output_tokens == 6_000 - BOUND
         with pytest.raises(BudgetExceeded):
             await one.budget.hold("reviewing", tokens=5_000, usd=None)
-        rest = await one.ask(request(limit=9_000), "commitment", "reply")
-        assert rest.output_tokens == 4_000 - BOUND
         leave = await one.ask(request(limit=5_000), "commitment", "coding")
         report = await one.budget.report()
-        assert report.tokens.reserved <= 10_000
+        assert report.tokens.reserved <= 12_000
         assert report.calls == 2
         await one.budget.settle(leave, Usage(100, 50), 99)
         await one.budget.hold("coding", tokens=5_000, usd=None)
-    async with process(path, Rules(Caps(10_000))) as one:
+    async with process(path, Rules(Caps(12_000))) as one:
         await one.budget.let_go("coding")
         assert "set aside" not in {row["model"] for row in await one.rows()}
 
@@ -247,12 +247,14 @@ async def test_what_is_set_aside_closes_no_step_and_the_owner_goes_before_it(pat
         assert not used_up(await one.budget.report())
 
 
-async def test_dollars_are_set_aside_where_they_are_capped(path: Path) -> None:
+async def test_of_what_is_capped_at_most_half_is_set_aside_so_that_it_fits_on_some_day(path: Path) -> None:
     async with process(path, Rules(Caps(1_000_000, 2_000_000))) as one:
-        await one.budget.hold("coding", tokens=1_000, usd=1.5)
+        await one.budget.hold("coding", tokens=1_500_000, usd=2.5)
+        report = await one.budget.report()
+        assert (report.tokens.reserved, report.usd) == (500_000, Amount(0.0, 1.0, 2.0))
+        await one.budget.hold("reviewing", tokens=1_000, usd=1.0)
         with pytest.raises(BudgetExceeded):
-            await one.budget.hold("reviewing", tokens=1_000, usd=1.0)
-        assert (await one.budget.report()).usd == Amount(0.0, 1.5, 2.0)
+            await one.budget.hold("drawing", tokens=1_000, usd=0.1)
 
 
 @pytest.fixture
