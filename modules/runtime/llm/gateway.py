@@ -12,7 +12,7 @@ import base64
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ import httpx
 from adapters.web.client import http_transport_factory
 from common.clock import Clock, iso
 from common.constants import LLM_IDLE_TIMEOUT_S, LLM_MAX_OUTPUT_TOKENS, SECOND_MS
-from common.errors import PromptTooLong, Transient
+from common.errors import BudgetExceeded, Fatal, SoulError, Transient
 from common.facts import TurnFacts
 from common.files import append_bounded
 from common.importance import Importance
@@ -335,9 +335,12 @@ class LLMGateway:
             result = read(await self._ask(request, tally), tools, required=required, new_id=self._new_id)
             if cut_short(result, tools):
                 larger = request | {"max_tokens": limit * CUT_RETRY_FACTOR}
-                # NOTE(self): a service without room for a longer answer beside the prompt (vLLM) refuses this request.
-                with suppress(PromptTooLong):
+                # NOTE(self): a service refuses it without room beside the prompt (vLLM) or above its model's limit.
+                try:
                     result = read(await self._ask(larger, tally), tools, required=required, new_id=self._new_id)
+                except SoulError as error:
+                    if isinstance(error, BudgetExceeded | Fatal | Transient):
+                        raise
             result = _settled(result, tally, self._clock.monotonic() - started)
             note(_counted(result.usage))
         if self._on_usage:

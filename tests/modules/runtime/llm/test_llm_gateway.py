@@ -146,10 +146,17 @@ async def test_an_answer_that_the_limit_leaves_empty_is_asked_again_and_then_sai
     assert (result.stop_reason, len(model.requests)) == ("max_tokens", 2)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "maximum context length is 2048 tokens, but 900 of input plus 4096 were asked for",
+        "max_tokens is too large: 4096. This model supports at most 2048 completion tokens.",
+    ],
+)
 async def test_a_cut_answer_stands_where_the_service_has_no_room_for_a_longer_one(
-    gateway: LLMGateway, model: ScriptedModel
+    gateway: LLMGateway, model: ScriptedModel, words: str
 ) -> None:
-    no_room = refuses(400, "maximum context length is 2048 tokens, but 900 of input plus 4096 were asked for")
+    no_room = refuses(400, words)
     model.plays(calls(("like", '{"uri'), finish="length"), no_room)
     result = await gateway.chat_with_tools(HELLO, tools=[LIKE])
     assert (result.stop_reason, result.attempts) == ("max_tokens", 2)
