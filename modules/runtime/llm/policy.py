@@ -47,8 +47,10 @@ ErrorKind = Literal[
 ]
 
 _FATAL_STATUS = {401, 402, 403}
-ACCOUNT_STATUS = frozenset({401, 402, 429})
-"""A final refusal with one of these is about key or account. One with 403 may be about what the request says."""
+ACCOUNT_STATUS = frozenset({401, 429})
+"""A final refusal with one of these is about key or account. One with 402 may be about how much the request may cost,
+and one with 403 about what it says.
+"""
 _TRANSIENT_STATUS = {408, 409, 424, 425, 429, 499}
 _FATAL_CODES = {"invalid_api_key", "insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 _TOO_LONG_CODES = {"context_length_exceeded", "exceed_context_size_error"}
@@ -110,6 +112,8 @@ _REMEDIES = {
     402: "Check the billing of the model service that AI_GATEWAY_API_KEY belongs to.",
     403: "Check that AI_GATEWAY_API_KEY may use the model named by AI_GATEWAY_MODEL.",
 }
+_MODERATION_REMEDY = "It answers others. If that happens often, choose a model or service without moderation in .env."
+_OTHERS_REMEDIES = {402: "What is left at the model service pays only for smaller requests: add credit there."}
 _ADDRESS_REMEDY = "Check AI_GATEWAY_BASE_URL in .env: is /v1 missing at its end?"
 _REFUSED_REMEDY = "Check AI_GATEWAY_API_KEY in .env, and the billing of its model service."
 
@@ -164,10 +168,8 @@ def refusal(verdict: CallVerdict, model: str) -> SoulError:
         remedy = _REMEDIES.get(verdict.status or 0, _REFUSED_REMEDY)
         return ModelRefused(f"The model service refuses{status}: {verdict.message}", remedy=remedy)
     if verdict.kind == "this_request":
-        return SoulError(
-            f"The model service refuses this request{status}: {verdict.message}",
-            remedy="It answers others. If that happens often, choose a model or service without moderation in .env.",
-        )
+        remedy = _OTHERS_REMEDIES.get(verdict.status or 0, _MODERATION_REMEDY)
+        return SoulError(f"The model service refuses this request{status}: {verdict.message}", remedy=remedy)
     if verdict.kind == "too_long":
         return PromptTooLong(
             f"The prompt is too long for {model}: {verdict.message}",

@@ -244,34 +244,36 @@ async def test_nobody_listening_is_transient(clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "remedy"),
-    [(refuses(402, "no money"), "billing"), (refuses(429, "quota", code="insufficient_quota"), "billing")],
+    ("reply", "times"),
+    [(refuses(402, "no money"), 2), (refuses(429, "quota", code="insufficient_quota"), 1)],
 )
 async def test_a_lasting_refusal_stops_at_once_and_says_how_to_mend_it(
-    gateway: LLMGateway, model: ScriptedModel, reply: Reply, remedy: str
+    gateway: LLMGateway, model: ScriptedModel, reply: Reply, times: int
 ) -> None:
-    model.plays(reply)
+    model.plays(*[reply] * times)
     with pytest.raises(ModelRefused) as caught:
         await gateway.chat(HELLO)
-    assert remedy in caught.value.remedy
+    assert "billing" in caught.value.remedy
     assert "\n" not in str(caught.value)
-    assert len(model.requests) == 1
+    assert len(model.requests) == times
 
 
 @pytest.mark.parametrize(
-    "refused",
+    ("refused", "remedy"),
     [
-        refuses(403, "This model requires moderation, and your input was flagged"),
-        Reply(raw='data: {"error": {"message": "the request is forbidden: it quotes a slur"}}\n\n'),
+        (refuses(403, "This model requires moderation, and your input was flagged"), "moderation"),
+        (refuses(402, "You requested up to 8000 tokens, but can only afford 5210."), "credit"),
+        (Reply(raw='data: {"error": {"message": "the request is forbidden: it quotes a slur"}}\n\n'), "moderation"),
     ],
 )
-async def test_words_that_a_service_refuses_end_no_life_where_it_answers_other_words(
-    gateway: LLMGateway, model: ScriptedModel, refused: Reply
+async def test_a_request_that_a_service_refuses_ends_no_life_where_it_answers_others(
+    gateway: LLMGateway, model: ScriptedModel, refused: Reply, remedy: str
 ) -> None:
     model.plays(refused, says("ready"))
     with pytest.raises(SoulError, match="refuses this request") as caught:
         await gateway.chat([Message("user", "something that a stranger wrote")])
     assert not isinstance(caught.value, Fatal | Transient)
+    assert remedy in caught.value.remedy
     assert "stranger" not in json.dumps(model.requests[1])
 
 
