@@ -62,7 +62,8 @@ _UNSENT_TYPES = {"ConnectError", "ConnectTimeout", "PoolTimeout", "WriteError", 
 _TIMEOUT_TYPES = {"TimeoutError", "TimeoutException", "APITimeoutError"}
 _PRIVATE_NAMES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
 _TOO_LONG = re.compile(
-    r"context (length|size|window)|(prompt|input|request) (is )?too (long|large)|too many (input )?tokens",
+    r"context (length|size|window)|(prompt|input|request) (is )?too (long|large)|too many (input )?tokens"
+    r"|input token count\b.{0,20} exceeds|maximum prompt length|`inputs` tokens \+ `max_new_tokens` must be",
     re.IGNORECASE,
 )
 _FATAL_WORDS = re.compile(
@@ -101,7 +102,7 @@ _TOOL_CHOICE = re.compile(r"tool[_ ]?choice|\bforc(?:e|ed|ing) tool", re.IGNOREC
 _MOVED_STATUS = {301, 302, 307, 308}
 _GONE_STATUS = _MOVED_STATUS | {404, 405, 410}
 _UNSURE_STATUS = {408, 409, 424, 499}
-_UNAVAILABLE_STATUS = 503
+_TOO_LARGE_STATUS, _UNAVAILABLE_STATUS = 413, 503
 _CLIENT_ERROR = range(400, 500)
 _SERVER_ERROR = range(500, 600)
 _HTTP_ERROR = range(400, 600)
@@ -143,7 +144,7 @@ def _kind(error: BaseException | str, message: str, status: int | None, code: st
     if status in _TRANSIENT_STATUS or status in _SERVER_ERROR:
         return "transient"
     is_told = status is not None or type(error).__name__ == _TOLD_TYPE
-    if code in _TOO_LONG_CODES or (is_told and _TOO_LONG.search(message)):
+    if status == _TOO_LARGE_STATUS or code in _TOO_LONG_CODES or (is_told and _TOO_LONG.search(message)):
         return "too_long"
     if status in _GONE_STATUS:
         return "elsewhere"
