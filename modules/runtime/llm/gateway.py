@@ -142,6 +142,7 @@ LLM_CLASSIFIER_MIN_TOKENS = 256
 CUT_RETRY_FACTOR = 4
 _MICRO = 1_000_000
 _ILL = frozenset({"transient", "fatal", "elsewhere"})
+_AGAIN = frozenset({"transient", "missed"})
 _UNDONE = frozenset({"unknown", "fatal", "elsewhere"})
 """Errors for which a service that answers with something else than a stream did nothing."""
 _SLOW_REMEDY = "If it is only slow, set AI_GATEWAY_IDLE_TIMEOUT_S in .env to more seconds."
@@ -378,9 +379,10 @@ class LLMGateway:
                         self._console.line("warn", told, verdict.message)
                     request = adapted
                     continue
-                if verdict.kind != "transient":
+                is_last = failures >= self._max_retries
+                if verdict.kind not in _AGAIN or (is_last and verdict.kind == "missed"):
                     raise refusal(await self._narrowed(verdict, request, tally), self.model) from error
-                if failures >= self._max_retries:
+                if is_last:
                     self._console.line("warn", f"model call failed after {tally.attempts} attempts", verdict.message)
                     retry_after = None if hint_ms is None else hint_ms / SECOND_MS
                     raise Transient(

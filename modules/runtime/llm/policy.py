@@ -40,6 +40,7 @@ LLM_BACKOFF_JITTER = 0.3
 ErrorKind = Literal[
     "fatal",  # the service refuses for good: the owner must act
     "transient",  # worth another try
+    "missed",  # what the model wrote was no call of a tool: another try may do better
     "too_long",  # the prompt does not fit the model
     "elsewhere",  # no model is behind the address: no request is at fault
     "this_request",  # the service refuses this request for good, and answers others
@@ -53,6 +54,7 @@ and one with 403 about what it says.
 """
 _TRANSIENT_STATUS = {408, 409, 424, 425, 429, 499}
 _FATAL_CODES = {"invalid_api_key", "insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
+_MISSED_CODE = "tool_use_failed"
 _TOO_LONG_CODES = {"context_length_exceeded", "exceed_context_size_error"}
 _TRANSIENT_TYPES = {"TimeoutError", "ConnectionError", "APIConnectionError", "TransportError", "JSONDecodeError"}
 _FOREIGN_TYPES = {"NotAnAnswer"}
@@ -143,6 +145,8 @@ def _kind(error: BaseException | str, message: str, status: int | None, code: st
         return "fatal"
     if status in _TRANSIENT_STATUS or status in _SERVER_ERROR:
         return "transient"
+    if code == _MISSED_CODE and not _TOOL_CHOICE.search(message):
+        return "missed"
     is_told = status is not None or type(error).__name__ == _TOLD_TYPE
     if status == _TOO_LARGE_STATUS or code in _TOO_LONG_CODES or (is_told and _TOO_LONG.search(message)):
         return "too_long"

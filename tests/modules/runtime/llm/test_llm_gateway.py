@@ -209,6 +209,19 @@ async def test_what_is_transient_is_tried_four_times_with_growing_waits(
     assert "retry 1/3" in console.lines[0][1]
 
 
+async def test_a_call_that_the_service_could_not_read_is_tried_four_times_and_then_given_up(
+    gateway: LLMGateway, model: ScriptedModel, clock: FakeClock
+) -> None:
+    missed = refuses(400, "Failed to call a function.", code="tool_use_failed")
+    model.plays(missed, calls(("like", '{"uri": "a"}')), *[missed] * 4)
+    answered, _ = await with_time(gateway.chat_with_tools(HELLO, tools=[LIKE]), clock)
+    assert isinstance(answered, ChatResult)
+    outcome, _ = await with_time(gateway.chat_with_tools(HELLO, tools=[LIKE]), clock)
+    assert isinstance(outcome, SoulError)
+    assert not isinstance(outcome, Fatal | Transient)
+    assert len(model.requests) == 6
+
+
 async def test_a_service_that_recovers_is_answered_after_the_wait_it_asked_for(
     gateway: LLMGateway, model: ScriptedModel, clock: FakeClock
 ) -> None:

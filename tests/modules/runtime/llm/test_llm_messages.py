@@ -77,6 +77,8 @@ class APIConnectionError(Exception):
         ("`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens", 422, None, "too_long"),
         ("Payload Too Large", 413, None, "too_long"),
         ("whatever", 400, "context_length_exceeded", "too_long"),
+        ("Failed to call a function", 400, "tool_use_failed", "missed"),
+        ("Tool choice is required, but model did not call a tool", 400, "tool_use_failed", "unknown"),
         (TimeoutError(), None, None, "transient"),
         (ConnectionResetError("peer"), None, None, "transient"),
         (BrokenStream("in the middle"), None, None, "transient"),
