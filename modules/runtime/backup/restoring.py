@@ -206,8 +206,10 @@ def _pictures(home: Home) -> Iterator[tuple[str, Path]]:
 
 
 def _below(folder: Path, name: str) -> Iterator[tuple[str, Path]]:
+    """Yield the files in a folder; a link counts as the file to which it leads, unless that lies elsewhere."""
+    inside = folder.resolve()
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink():
+        if path.is_file() and path.resolve().is_relative_to(inside):
             yield f"{name}/{path.relative_to(folder).as_posix()}", path
 
 

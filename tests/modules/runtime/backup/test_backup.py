@@ -110,6 +110,20 @@ async def test_what_is_restored_is_what_was_committed_while_somebody_still_write
     assert sorted(path.name for path in root.iterdir()) == [".env", ".memory", "SOUL.md", "workspace"]
 
 
+async def test_a_link_is_copied_as_the_file_to_which_it_leads_unless_it_leads_out_of_the_folder(
+    tmp_path: Path,
+) -> None:
+    home, database = await a_home(tmp_path / "old")
+    await database.close()
+    (home.workspace / "latest.md").symlink_to(Path("memory") / "2026-01-05.md")
+    (home.workspace / "theirs.md").symlink_to(home.env)
+    write_backup(home, tmp_path / "b")
+    workspace = Home.at(tmp_path / "new").workspace
+    restore(tmp_path / "b", workspace.parent)
+    assert (workspace / "latest.md").read_text() == "a day"
+    assert not (workspace / "theirs.md").exists()
+
+
 async def test_what_the_database_tells_of_later_is_copied_after_it(tmp_path: Path) -> None:
     """Otherwise a backup of a SOUL that is sending could know of a post, but miss its picture or its log line."""
     home, database = await a_home(tmp_path / "old")
