@@ -283,9 +283,8 @@ class TaskHandler(Handler):
                 self._put_off = put_off_before + 1
                 self._paused_until_s = self.clock.monotonic() + max(self.clock.real(pause_s), least_s)
                 put_off_s = doubled(PAUSE_S, item.attempts + 1, _LONGEST_PUT_OFF_S)
-                return Disposition(
-                    "undecided", "deferred", reason, max(put_off_s, self.clock.lived(retry_after or 0.0))
-                )
+                put_off_s = max(put_off_s, self.clock.lived(retry_after or 0.0))
+                return Disposition("undecided", "deferred", reason, put_off_s)
             case Stopped(reason=reason):
                 return Disposition("later", "needs-owner", reason)
             case Opened(url=url):
