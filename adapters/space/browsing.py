@@ -65,7 +65,7 @@ async def browse(*, within_s: float = BROWSE_S, gather_s: float = GATHER_S) -> A
             finally:
                 await browser.async_cancel()
                 seen.stop()
-    except OSError as error:
+    except (OSError, Error) as error:
         return Err(f"multicast DNS does not work here: {error}", "transient")
     return Ok(sorted(seen.spaces.values(), key=lambda space: space.name))
 
@@ -120,9 +120,12 @@ async def _zeroconf() -> AsyncIterator[AsyncZeroconf]:
 
 
 async def _resolved(zeroconf: AsyncZeroconf, name: str) -> Advertised | None:
-    info = AsyncServiceInfo(SERVICE_TYPE, name)
-    # NOTE(self): False also if only addresses are missing; the name of the host may be enough.
-    await info.async_request(zeroconf.zeroconf, _RESOLVE_WITHIN_S * SECOND_MS)
+    try:
+        info = AsyncServiceInfo(SERVICE_TYPE, name)
+        # NOTE(self): False also if only addresses are missing; the name of the host may be enough.
+        await info.async_request(zeroconf.zeroconf, _RESOLVE_WITHIN_S * SECOND_MS)
+    except Error:  # a name that no service may have, such as one with a control character
+        return None
     if not info.port or not info.server:
         return None
     return Advertised(

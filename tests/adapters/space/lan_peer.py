@@ -1,7 +1,8 @@
 """Programs for a test of discovery between two hosts: `python -m tests.adapters.space.lan_peer ROLE …`.
 
 `serve ADDRESS PORT` runs our server with its advertisement, `find` our discovery. `shout ADDRESS PORT` and
-`ask ADDRESS` send, byte by byte, what the original server and client send: one multicast packet each way.
+`ask ADDRESS` send, byte by byte, what the original server and client send: one multicast packet each way. `shout`
+takes further names, which its packet advertises first.
 """
 
 from __future__ import annotations
@@ -74,12 +75,14 @@ def _socket(address: str) -> socket.socket:
     return sock
 
 
-def _shout(address: str, port: int) -> None:
+def _shout(address: str, port: int, others: list[str]) -> None:
+    strays = [_record(_SERVICE, _PTR, _IN, 28_800, _name(f"{other}.{_SERVICE}")) for other in others]
     pointer = _record(_SERVICE, _PTR, _IN, 28_800, _name(_INSTANCE))
     service = _record(_INSTANCE, _SRV, _FLUSH, 120, struct.pack(">HHH", 0, 0, port) + _name(_RAW_HOST))
     text = _record(_INSTANCE, _TXT, _FLUSH, 4_500, b"\0")
     host = _record(_RAW_HOST, _A, _FLUSH, 120, socket.inet_aton(address))
-    answer = struct.pack(">6H", 0, 0x8400, 0, 1, 0, 3) + pointer + service + text + host
+    head = struct.pack(">6H", 0, 0x8400, 0, len(strays) + 1, 0, 3)
+    answer = head + b"".join(strays) + pointer + service + text + host
     with socket.create_server((address, port)), _socket(address) as sock:
         _say("shouting")
         while True:
@@ -126,6 +129,6 @@ if __name__ == "__main__":
     elif role == "find":
         asyncio.run(_find())
     elif role == "shout":
-        _shout(args[0], int(args[1]))
+        _shout(args[0], int(args[1]), args[2:])
     else:
         _ask(args[0])

@@ -89,6 +89,12 @@ def test_our_client_finds_a_server_of_the_first_make_by_the_address_beside_its_r
         assert here.run("find") == f"ws://{there.address}:{_PORT}"
 
 
+def test_a_name_that_no_service_may_have_hides_no_other_room(hosts: tuple[Host, Host]) -> None:
+    here, there = hosts
+    with there.running("shout", there.address, _PORT, "odd\x01name", f"{'a' * 40}.{'b' * 40}"):
+        assert here.run("find") == f"ws://{there.address}:{_PORT}"
+
+
 def test_a_client_of_the_first_make_finds_our_server_with_its_one_question(hosts: tuple[Host, Host]) -> None:
     here, there = hosts
     with there.running("serve", there.address, _PORT):
