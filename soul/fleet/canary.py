@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from common.clock import parse_iso
 from common.errors import UsageError
 from soul.exit_codes import ANEW, ASLEEP, ExitCode
-from soul.fleet.policy import figures_of, image_of, last_exit, restarts_of
+from soul.fleet.policy import figures_of, image_of, is_held, last_exit, mode_of, restarts_of, state_of
 
 UPGRADE = "soul.town/upgrade"
 """The annotation that holds a `Canary`, from which a roll-out continues."""
@@ -32,9 +32,10 @@ class Canary:
 
     Attributes:
         before: its image before the trial.
-        ready: since when it has been awake with the new image; "" if it never was.
+        ready: since when it is known to have been awake with the new image; "" if it is not known.
         frictions: its frictions within a week when the trial began; None if unknown.
         stopped: why the roll-out was stopped because of it; "" if it was not.
+        woken: whether the roll-out has woken it with the new image.
 
     """
 
@@ -44,6 +45,7 @@ class Canary:
     ready: str = ""
     frictions: int | None = None
     stopped: str = ""
+    woken: bool = False
 
     def text(self) -> str:
         """Return the value of the annotation, as JSON."""
@@ -59,6 +61,13 @@ def canary_of(sandbox: Mapping[str, Any]) -> Canary | None:
         return _CANARY.validate_json((sandbox["metadata"].get("annotations") or {}).get(UPGRADE, ""))
     except ValidationError:
         return None
+
+
+def has_woken(canary: Canary, sandbox: Mapping[str, Any], pod: Mapping[str, Any] | None) -> bool:
+    """Return whether the home is awake with the image, or was and has fallen asleep since."""
+    if mode_of(sandbox) == "Suspended":
+        return canary.woken and not is_held(sandbox) and image_of(sandbox) == canary.image
+    return state_of(sandbox) == "awake" and image_of(pod or {}) == canary.image
 
 
 def trouble_of(canary: Canary, sandbox: Mapping[str, Any], pod: Mapping[str, Any] | None, now: datetime) -> str:

@@ -14,9 +14,9 @@ from adapters.kube.cluster import KubeObject
 from common.clock import Clock, iso
 from common.errors import ConfigError
 from common.result import ApiResult, Ok, answering
-from soul.fleet.canary import UPGRADE, Canary, canary_of, has_tried, trouble_of
+from soul.fleet.canary import UPGRADE, Canary, canary_of, has_tried, has_woken, trouble_of
 from soul.fleet.fleet_file import Fleet
-from soul.fleet.policy import figures_of, image_of, is_held, state_of
+from soul.fleet.policy import figures_of, image_of, is_held
 from soul.fleet.sandboxes import SANDBOXES, Sandboxes, sandbox_name
 
 
@@ -45,6 +45,8 @@ class RollOut:
         tried = {name: canary for name in homes if (canary := canary_of(found[name]))}
         if other := next((one.image for one in tried.values() if one.image != self.image), ""):
             raise ConfigError(f"{other} is being tried", remedy=f"Finish that first: `--image {other}`.")
+        woken = {one for one, canary in tried.items() if has_woken(canary, found[one], pods.get(one))}
+        tried |= {one: replace(tried[one], ready=tried[one].ready or iso(now)) for one in woken}
         for name, canary in tried.items():
             if why := canary.stopped or trouble_of(canary, found[name], pods.get(name), now):
                 tried[name] = replace(canary, stopped=why)
@@ -59,11 +61,10 @@ class RollOut:
             frictions = figures.frictions if figures else None
             tried[name] = Canary(self.image, image_of(found[name]), iso(now), frictions=frictions)
         for name, canary in tried.items():
-            if state_of(found[name]) == "awake" and image_of(pods.get(name, {})) == self.image:
-                tried[name] = replace(canary, ready=canary.ready or iso(now))
-            (await self._set(name, self.image, tried[name])).or_raise()
-            if not tried[name].ready:
+            (await self._set(name, self.image, canary)).or_raise()
+            if not canary.ready:
                 (await self.sandboxes.wake(name, by_owner=False, image=self.image)).or_raise()
+                (await self._set(name, self.image, replace(canary, woken=True))).or_raise()
         if tried and all(has_tried(one, now) for one in tried.values()):
             return await self._finish(homes, [*tried])
         lines = (f"{name}: {f'tries it since {one.ready}' if one.ready else 'starts'}" for name, one in tried.items())

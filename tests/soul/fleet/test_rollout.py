@@ -23,7 +23,7 @@ from soul.fleet.rollout import RollOut, RollOutStep
 from soul.fleet.sandboxes import Sandboxes
 from tests.patience import until
 from tests.soul.fleet.fleet_files import FLEET, written
-from tests.town.kube.running import PODS, RunningCluster, running_cluster
+from tests.town.kube.running import PODS, SANDBOXES, RunningCluster, running_cluster
 from town.kube.objects import ObjectPlace
 
 OLD, NEW = str(FLEET["image"]), "registry.example/soul:2"
@@ -111,6 +111,23 @@ async def test_an_image_that_does_not_run_is_put_back_also_where_that_was_killed
         assert not any(canary_of(town.sandbox(name)) for name in ("rowan", "wren"))
 
 
+async def test_one_that_came_awake_between_two_hourly_steps_goes_on_trying_it_also_if_it_fell_asleep_again(
+    tmp_path: Path,
+) -> None:
+    async with running_cluster(tmp_path) as town, town.cluster() as cluster:
+        fleet = Fleet(town, cluster, tmp_path)
+        await fleet.apply()
+        await fleet.step(first=2)
+        for name in ("rowan", "wren"):
+            await town.until(name, "Ready")
+        (await fleet.sandboxes.suspend("rowan", by_owner=False)).or_raise()
+        await town.until("rowan", "Suspended")
+        await fleet.clock.advance(3600)
+        step = await fleet.step(first=2)
+        assert (step.standing, [" tries it since " in line for line in step.told]) == ("under way", [True, True])
+        assert town.is_so("rowan", "Suspended")
+
+
 async def test_who_does_not_start_or_has_more_frictions_than_before_gets_the_image_back(tmp_path: Path) -> None:
     async with running_cluster(tmp_path) as town, town.cluster() as cluster:
         fleet = Fleet(town, cluster, tmp_path)
@@ -123,7 +140,8 @@ async def test_who_does_not_start_or_has_more_frictions_than_before_gets_the_ima
         assert step.told[0] == "rowan: its frictions within a week rose from 5 to 15"
 
         await fleet.step()
-        town.mode("rowan", "Suspended")
+        await town.until("rowan", "Ready")
+        town.objects.put(ObjectPlace(SANDBOXES, "soul-rowan"), {**town.sandbox("rowan"), "status": {}})
         await fleet.clock.advance(601)
         assert (await fleet.step()).told[0] == "rowan: it was not awake within 10 minutes"
         assert image_of(town.sandbox("rowan")) == OLD
