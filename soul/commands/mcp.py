@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import wraps
 from importlib.util import find_spec
@@ -56,6 +56,24 @@ _MOST_ERROR_CHARS = 500
 
 Answer = dict[str, Any]
 Tool = Callable[..., Awaitable[Answer]]
+
+_THEIRS: Mapping[str, Mapping[str, Sequence[str | int]]] = {
+    "status": {"commitments": ("what",)},
+    "today": {
+        "orders": ("reason",),
+        "wishes": (2,),
+        "refused": ("reason",),
+        "sent_back": ("reason",),
+        "dropped": ("what", "reason"),
+        "cases": ("summary", "reason"),
+        "commitments": ("open", "kept", "given_up"),
+        "learned": ("subjects", "self_changes"),
+        "readings": ("question", "finding"),
+        "own_time": (1, 2),
+        "troubles": ("what", "remedy"),
+    },
+}
+"""By tool and part of its answer, the fields that may hold words of others, unless the part says that it does not."""
 
 
 def run_mcp(
@@ -157,8 +175,26 @@ def _frame_memory(memory: Answer, framer: Framer) -> None:
             memory[name] = framer.frame("reading", author=author, uri=uri, text=memory[name])
 
 
+def _frame_fields(part: Any, names: Sequence[str | int], framer: Framer) -> None:  # noqa: ANN401 - JSON
+    """Frame these fields of a part, or of each in a list, except of one whose `is_others`, or last item, is false."""
+    for one in part if isinstance(part, list) else [part]:
+        is_others = one[-1] if isinstance(one, list) else one.get("is_others")
+        for name in names if is_others is not False else ():
+            one[name] = _framed(one[name], framer)
+
+
+def _framed(value: Any, framer: Framer) -> Any:  # noqa: ANN401 - a text, or a list of texts
+    if isinstance(value, list):
+        return [_framed(one, framer) for one in value]
+    return value and framer.frame("reading", author="", uri="", text=value)
+
+
 def _frame(tool: str, answer: Answer, framer: Framer) -> None:
-    """Put untrusted text in the cleaned answer of `tool` into frames: posts, memories, and what a task read."""
+    """Put untrusted text in the cleaned answer of `tool` into frames: posts, memories, and what rests on them."""
+    for name, fields_ in _THEIRS.get(tool, {}).items():
+        _frame_fields(answer.get(name, []), fields_, framer)
+    if answer.get("is_unasked"):
+        answer["drafts"] = _framed(answer["drafts"], framer)
     match tool:
         case "why":
             _frame_story(answer, framer)
