@@ -11,10 +11,10 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -125,7 +125,9 @@ class Guard:
             return PlainTextResponse(_WRONG_HOST, 400)
         if given := _given(scope):
             return self._enter(scope, given)
-        if not hmac.compare_digest(_cookie(headers, port).encode(), door.proof.encode()):
+        # NOTE(self): any program of this host may have set other cookies, in whatever form.
+        proof = cookie_parser(headers.get("cookie", "")).get(_COOKIE.format(port=port), "")
+        if not hmac.compare_digest(proof.encode(), door.proof.encode()):
             return PlainTextResponse(_NO_TOKEN, 401)
         if scope["method"] not in {"GET", "HEAD"} and headers.get("origin") not in origins:
             return PlainTextResponse(_FOREIGN, 403)
@@ -154,11 +156,3 @@ class Guard:
 def _given(scope: Scope) -> str:
     """Return the token in the address, "" if there is none."""
     return next(iter(parse_qs(scope["query_string"].decode("latin-1")).get("token", [])), "")
-
-
-def _cookie(headers: Headers, port: int) -> str:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(_COOKIE.format(port=port))
-    except CookieError:
-        found = None
-    return found.value if found else ""

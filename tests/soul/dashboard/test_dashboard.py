@@ -99,6 +99,13 @@ async def test_a_cookie_that_no_browser_would_send_opens_nothing(tmp_path: Path)
         assert answer.status_code == httpx.codes.UNAUTHORIZED
 
 
+async def test_a_cookie_of_another_program_on_this_host_locks_nobody_out(tmp_path: Path) -> None:
+    async with opened(make_home(tmp_path / "rowan")) as client, httpx.AsyncClient(base_url=client.base_url) as browser:
+        ((name, value),) = client.cookies.items()
+        answer = await browser.get("/growing", headers={"cookie": f'prefs={{"a":1}}; {name}={value}'})
+        assert answer.status_code == httpx.codes.OK
+
+
 async def test_the_pages_of_two_homes_stay_open_in_one_browser(tmp_path: Path) -> None:
     async with opened(make_home(tmp_path / "rowan")) as first, opened(make_home(tmp_path / "ada")) as second:
         browser = httpx.Cookies(first.cookies)
