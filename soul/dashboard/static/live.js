@@ -19,7 +19,8 @@ function isBusy() {
   const at = document.activeElement;
   const isWriting = [...main.querySelectorAll("textarea")].some((one) => one.value !== one.defaultValue);
   const hasTicked = main.querySelector("input:checked") !== null;
-  return isWriting || hasTicked || (main.contains(at) && at !== main);
+  const isAtControl = main.contains(at) && at.matches("a, button, summary, input, select, textarea");
+  return isWriting || hasTicked || isAtControl;
 }
 
 /** Listens only while the page is in view: a browser has few connections for all of its tabs. */

@@ -83,6 +83,15 @@ async def test_the_owner_sees_and_decides_on_a_phone_and_by_keyboard(running_tow
         await expect(page.get_by_role("heading", name="What is wrong")).to_be_visible()
         await page.get_by_role("button", name="Resume").click()
         await expect(page.get_by_role("heading", name="What is wrong")).to_have_count(0)
+
+        other = await browser.new_page()
+        for tab in (page, other):
+            await tab.goto(address)
+            await tab.goto(address.partition("?")[0] + "talk")
+        await page.get_by_role("list", name="The conversation").click()
+        await other.get_by_label("Your message").fill("Is it raining?")
+        await other.get_by_role("button", name="Send").click()
+        await expect(page.get_by_text("Is it raining?")).to_be_visible()
         await browser.close()
         assert complaints == []
 
