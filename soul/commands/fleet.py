@@ -61,12 +61,16 @@ def run_fleet_apply(file: FleetFile, *, context: Context = "") -> None:
         if (release := (await cluster.release()).or_raise()) < _RELEASE:
             told = f"The cluster runs Kubernetes {release[0]}.{release[1]}, which would not restart a SOUL that fails"
             raise ConfigError(told, remedy=f"Update it to {_RELEASE[0]}.{_RELEASE[1]} or later.")
-        present = (await Sandboxes(cluster).all()).or_raise()[0]
+        sandboxes = Sandboxes(cluster)
+        present = (await sandboxes.all()).or_raise()[0]
         if tried := next(filter(None, map(canary_of, present.values())), None):
             remedy = f"End that first: `soul fleet upgrade {file} --image {tried.image}`."
             raise ConfigError(f"{tried.image} is being tried, and would be replaced", remedy=remedy)
         for one in wanted:
             (await cluster.apply(resource_of(one), one)).or_raise()
+        for home in fleet.homes:
+            if not home.sleep and home.name in present:
+                (await sandboxes.wake(home.name, by_owner=False)).or_raise()
 
     _with_cluster(fleet, context, apply)
     write_lines(f"Applied {len(wanted)} objects for {len(fleet.homes)} homes in {fleet.namespace}.")

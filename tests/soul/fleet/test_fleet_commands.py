@@ -65,6 +65,17 @@ async def test_a_fleet_is_applied_put_to_sleep_and_woken_and_applying_it_again_w
         assert town.is_so("wren", "Ready")
 
 
+async def test_a_home_that_may_not_sleep_any_more_is_woken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running_cluster(tmp_path) as town, town.cluster() as cluster:
+        fleet = _fleet(town, tmp_path, monkeypatch)
+        assert await fleet("apply") == 0
+        (await Sandboxes(cluster).suspend("rowan", by_owner=False)).or_raise()
+        await town.until("rowan", "Suspended")
+        written(tmp_path, homes=[{"name": "rowan", "sleep": False}, {"name": "wren", "storage": "5Gi"}])
+        assert await fleet("apply") == 0
+        await town.until("rowan", "Ready")
+
+
 async def test_it_is_told_how_far_the_dollars_of_the_day_are_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
