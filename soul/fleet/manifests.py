@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -50,15 +51,19 @@ def manifests(fleet: Fleet, souls: Mapping[str, str]) -> list[KubeObject]:
 
 
 def _watched(fleet: Fleet) -> dict[str, Any]:
-    """Return the watcher's data on homes that sleep: a folder for each home, with a file for each setting."""
-    told, accounts = {"FLEET.yaml": fleet.model_dump_json()}, list[KubeObject]()
+    """Return the watcher's data on homes that sleep: a folder for each home, with a file for each setting.
+
+    Another `digest` of FLEET.yaml starts the watcher anew.
+    """
+    file, accounts = fleet.model_dump_json(), list[KubeObject]()
+    told = {"FLEET.yaml": file}
     for home in (one for one in fleet.homes if one.sleep):
         told |= {f"{home.name}.{key}": value for key, value in home.settings.items()}
         open_ = [{"key": f"{home.name}.{key}", "path": f"{home.name}/{key}"} for key in home.settings]
         secret = [{"key": key, "path": f"{home.name}/{key}"} for key in _LOGIN if key not in home.settings]
         accounts.append({"secret": {"name": home.secret, "optional": True, "items": secret}})
         accounts += [{"configMap": {"name": "soul-watch", "items": open_}}] if open_ else []
-    return {"watched": told, "accounts": accounts}
+    return {"watched": told, "accounts": accounts, "digest": sha256(file.encode()).hexdigest()}
 
 
 def resource_of(manifest: KubeObject) -> Resource:

@@ -258,6 +258,14 @@ def test_the_watcher_may_look_at_sandboxes_and_patch_them_and_gets_the_logins_of
     assert "envFrom" not in pod["containers"][0]
 
 
+def test_the_watcher_starts_anew_with_another_limit_of_dollars_and_else_runs_on(tmp_path: Path) -> None:
+    pods = [
+        _of("Deployment", _rendered(tmp_path, budget_usd_per_day=usd, settings={"BUDGET_USD_PER_DAY": 1}))[0]["spec"]
+        for usd in (3, 3, 4)
+    ]
+    assert [one["template"] == pods[0]["template"] for one in pods] == [True, True, False]
+
+
 class _ResourceRule(_Known):
     api_groups: list[str]
     api_versions: list[str]
