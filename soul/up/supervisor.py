@@ -194,13 +194,21 @@ class Supervisor:
         sys.stdout.flush()
         # NOTE(self): a signal between the fork and the child's own handlers would be handled as the supervisor's.
         signal.pthread_sigmask(signal.SIG_BLOCK, {*_ENDS, signal.SIGCHLD})
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            pid, why = None, error.strerror
         if pid == 0:
             os.close(held)
             _become(member.work, watched)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {*_ENDS, signal.SIGCHLD})
         member.pid = pid
-        write_lines(f"{member.name}: process {pid}")
+        if pid is None:
+            del member.starts_s[-1:]
+            member.due_s = now + self.restart_s
+            write_lines(f"{member.name}: no process can be started ({why}); it is tried again in {self.restart_s:g} s")
+        else:
+            write_lines(f"{member.name}: process {pid}")
 
     def _let_sleep(self, member: SupervisedProcess) -> None:
         member.is_asleep = member.has_slept = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -56,6 +57,19 @@ def lives(
 
 def test_who_slept_often_is_started_again_after_a_crash(tmp_path: Path) -> None:
     assert lives([*[ASLEEP] * 6, 1, 0], tmp_path) == 8
+
+
+def test_who_cannot_be_started_for_the_moment_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fork, failures = os.fork, [OSError(errno.EAGAIN, "no more processes")] * 6
+
+    def scarce() -> int:
+        if failures:
+            raise failures.pop()
+        return fork()
+
+    monkeypatch.setattr(os, "fork", scarce)
+    assert lives([1, 0], tmp_path) == 2
+    assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def test_who_slept_wakes_later_where_its_home_is_in_use(tmp_path: Path) -> None:
