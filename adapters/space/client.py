@@ -369,6 +369,10 @@ class SpaceClient:
         return self._member.name
 
     @property
+    def refused_urls(self) -> list[str]:
+        return self._member.refused_urls
+
+    @property
     def status(self) -> Status:
         """The state of the connection."""
         return self._member.status

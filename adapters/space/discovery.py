@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -45,6 +45,7 @@ async def discover_space(
     notice: Notice | None = None,
     browse_rooms: Browse = _browse,
     local_port: int = SPACE_DEFAULT_PORT,
+    refused: Collection[str] = (),
 ) -> ApiResult[str]:
     """Return the URL of the room.
 
@@ -54,6 +55,7 @@ async def discover_space(
         notice: informs the owner about what was seen but not used: message, detail.
         browse_rooms: returns what the local network advertises.
         local_port: the port of a room on this machine.
+        refused: the URLs of rooms that did not accept this member, taken only if there is no other.
 
     Returns:
         `Ok` with a `ws://` URL, or `space_url`. `Err`: `not_found`, within about 15 s.
@@ -63,7 +65,7 @@ async def discover_space(
         return Ok(space_url)
     if not discovery:
         return Err("SPACE_URL is not set, and SPACE_DISCOVERY is off", "not_found")
-    advertised = await browse_rooms()
+    advertised, reached = await browse_rooms(), list[str]()
     if isinstance(advertised, Err):
         await _tell(notice, "No look around for agent spaces", advertised.error)
     else:
@@ -72,12 +74,17 @@ async def discover_space(
             if (url := await _reached(space)) is None:
                 await _tell(notice, "An agent space was advertised but not reached", space.name)
                 continue
+            reached.append(url)
+            if url in refused:
+                continue
             if others := spaces[place + 1 :]:
                 names = ", ".join(other.name for other in others)
                 await _tell(notice, "Several agent spaces; took the first by name", f"{space.name}, not {names}")
             return Ok(url)
     if await _answers("localhost", local_port):
-        return Ok(f"ws://localhost:{local_port}")
+        reached.append(f"ws://localhost:{local_port}")
+    if url := next((one for one in reached if one not in refused), "") or next(iter(reached), ""):
+        return Ok(url)
     return Err("nobody advertises one, and none is on this machine", "not_found")
 
 

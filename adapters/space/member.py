@@ -246,6 +246,11 @@ class Member:
         """Whether this member is in a room, even one that is shutting down."""
         return self._cycle.status in ("joined", "draining")
 
+    @property
+    def refused_urls(self) -> list[str]:
+        """The URLs of the rooms that did not accept this member within the last hour."""
+        return self._cycle.refused(self._clock.monotonic())
+
     def step(self) -> Step:
         """Return what to do next while there is no connection."""
         return self._cycle.step(self._clock.monotonic())

@@ -1,8 +1,9 @@
 """The connection cycle of a member: when it searches for its room, when it connects, and under which name. Pure.
 
-It never gives up. After a lost connection it retries soon, after an orderly shutdown later, after a refusal in 5
-minutes. If another program holds its name it retries after 5, 10 and 20 seconds, and then joins under an alias, so that
-nobody can silence it by taking its name. Lost with the process; times are monotonic seconds.
+It never gives up. After a lost connection it retries soon, after an orderly shutdown later. After a refusal it searches
+again in 5 minutes, and prefers other rooms for an hour. If another program holds its name it retries after 5, 10 and 20
+seconds, and then joins under an alias, so that nobody can silence it by taking its name. Lost with the process; times
+are monotonic seconds.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ RETRY_DELAYS_S: Final = (5.0, 10.0, 20.0, 60.0)
 SPREAD: Final = 0.2
 LOOK_AGAIN_AFTER: Final = 4
 REFUSED_DELAY_S: Final = 300.0
+REFUSED_KEPT_S: Final = 3600.0
 GIVE_WAY_AFTER: Final = 4
 DISPLACED_FORGOTTEN_S: Final = 600.0
 FIRST_LOOK_S: Final = 30.0
@@ -111,6 +113,7 @@ class MemberCycle:
         self.status: Status = "disconnected"
         self.url = ""
         self._last_url = ""
+        self._refused_at: dict[str, float] = {}
         self._next_at = float("-inf")
         self._deadline: float | None = None
         self._failures = 0
@@ -129,6 +132,10 @@ class MemberCycle:
             return Discover()
         self.status = "connecting"
         return Connect(self.url)
+
+    def refused(self, now: float) -> list[str]:
+        """Return the URLs of the rooms that did not accept this member within the last hour."""
+        return [url for url, at in self._refused_at.items() if now - at < REFUSED_KEPT_S]
 
     def found(self, url: str, now: float) -> None:
         """Record that the room is at `url`."""
@@ -174,6 +181,8 @@ class MemberCycle:
         drained = self.status == "draining"
         self.status, self._deadline = "disconnected", None
         if refused:
+            self._refused_at = {url: self._refused_at[url] for url in self.refused(now)} | {self.url: now}
+            self.url = ""
             self._next_at = now + REFUSED_DELAY_S * (1 + self._rng.random() * SPREAD)
         elif drained:
             self.url, self._closed_in_order, self._looks = "", True, 1

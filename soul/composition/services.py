@@ -221,7 +221,12 @@ class Integrations:
 
     async def _discover(self) -> ApiResult[str]:
         settings, notice = self._base.settings, partial(self._notice, "warn")
-        return await discover_space(space_url=settings.space_url, discovery=settings.space_discovery, notice=notice)
+        return await discover_space(
+            space_url=settings.space_url,
+            discovery=settings.space_discovery,
+            notice=notice,
+            refused=self.room.refused_urls,
+        )
 
 
 ATPROTO_MAX_ANSWER_BYTES = 16 * 1024 * 1024

@@ -79,6 +79,17 @@ async def test_of_several_rooms_the_first_by_name_is_taken_and_the_others_are_to
         assert owner.told == [("Several agent spaces; took the first by name", "attic, not cellar, zoo")]
 
 
+async def test_a_room_that_refused_us_gives_way_to_the_others_and_is_taken_if_there_is_no_other() -> None:
+    async with _listening() as first, _listening() as second:
+        spaces = [Advertised(name, port, ("127.0.0.1",), "box") for name, port in (("attic", first), ("zoo", second))]
+        urls = [f"ws://127.0.0.1:{port}" for port in (first, second)]
+        for refused, taken in ((urls[:1], urls[1]), (urls, urls[0])):
+            found = await discover_space(
+                space_url="", browse_rooms=_shouted(*spaces), local_port=_NOWHERE, refused=refused
+            )
+            assert found == Ok(taken)
+
+
 async def test_a_room_that_is_advertised_and_gone_gives_way_to_the_next() -> None:
     async with _listening() as port:
         dead, alive = Advertised("a", _NOWHERE + 1024, ("127.0.0.1",), "x"), Advertised("b", port, ("127.0.0.1",), "y")

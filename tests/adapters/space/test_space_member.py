@@ -163,11 +163,12 @@ def test_after_the_room_closed_in_order_it_looks_after_30_seconds_and_then_at_th
     assert _wait(cycle, 333) == INTERVAL_S
 
 
-def test_a_room_that_will_not_have_us_is_left_in_peace_for_five_minutes() -> None:
+def test_a_room_that_will_not_have_us_is_left_in_peace_for_five_minutes_and_comes_last_for_an_hour() -> None:
     cycle = _joined()
     cycle.ended(0, refused=True)
     assert _wait(cycle, 0) == REFUSED_DELAY_S
-    assert cycle.step(REFUSED_DELAY_S) == Connect(URL)
+    assert cycle.step(REFUSED_DELAY_S) == Discover()
+    assert [cycle.refused(now) for now in (3599, 3600)] == [[URL], []]
 
 
 @pytest.mark.parametrize("joined", [False, True], ids=["before its record", "after it said it would close"])
