@@ -41,6 +41,7 @@ _MAX_PORT = 65_535
 _MODEL_PATH = "/chat/completions"
 _ROOM_EXAMPLE = "ws://192.0.2.2:7777"
 _ORIGIN_EXAMPLE = "http://192.0.2.2:8000"
+_AS_SENT = "in small ASCII letters (an umlaut as `xn--…`), without a path and without the usual port (443 or 80)"
 _COMPLAINTS = {
     "missing": "is missing",
     "bool_parsing": "must be on or off",
@@ -196,16 +197,22 @@ def _room_port(value: object) -> object:
 
 
 def _origins(value: object) -> object:
-    """Parse origins as a browser sends them: scheme and host, a port only if it is not the usual one, nothing else."""
+    """Parse origins as a browser sends them."""
     if not isinstance(value, str):
         return value
     origins = tuple(part.strip() for part in value.split(",") if part.strip())
     for origin in origins:
-        parsed = _url(origin, _ORIGIN_EXAMPLE)
-        exact = f"{parsed.scheme}://{parsed.netloc}"
-        if parsed.scheme not in {"http", "https"} or not parsed.hostname or origin != exact:
-            raise ValueError(f"must be origins such as {_ORIGIN_EXAMPLE}, separated by commas, without a path")
+        if not _is_origin(origin, "http", "https"):
+            raise ValueError(f"must be origins such as {_ORIGIN_EXAMPLE}, separated by commas, {_AS_SENT}")
     return origins
+
+
+def _is_origin(value: str, *schemes: str) -> bool:
+    """Return whether a browser sends this origin: scheme and host, a port only if it is not the usual one, no more."""
+    parsed = _url(value, _ORIGIN_EXAMPLE)
+    port = "" if parsed.port in {None, 443 if parsed.scheme == "https" else 80} else f":{parsed.port}"
+    host = f"[{parsed.hostname}]" if ":" in (parsed.hostname or "") else parsed.hostname
+    return parsed.scheme in schemes and bool(host) and value.isascii() and value == f"{parsed.scheme}://{host}{port}"
 
 
 def _quiet_hours(value: object) -> object:
@@ -218,9 +225,8 @@ def _quiet_hours(value: object) -> object:
 
 def _public_origin(value: str) -> str:
     """Validate the origin at which a browser reaches a page through a proxy with TLS."""
-    parsed = urlparse(value)
-    if value and (parsed.scheme != "https" or not parsed.hostname or value != f"https://{parsed.netloc}"):
-        raise ValueError("must be an origin such as https://soul.example.org, without a path; a proxy speaks TLS there")
+    if value and not _is_origin(value, "https"):
+        raise ValueError(f"must be an origin such as https://soul.example.org, {_AS_SENT}; a proxy speaks TLS there")
     return value
 
 

@@ -128,6 +128,14 @@ async def test_beyond_this_machine_it_wants_tls_and_a_token_of_the_owners(tmp_pa
     ):
         with pytest.raises(ConfigError):
             door(**wrong, DASHBOARD_TOKEN="short")
+    for never_sent in (
+        "https://Rowan.example.org",
+        f"{public}:443",
+        "https://rówan.example",
+        "https://me@rowan.example",
+    ):
+        with pytest.raises(ConfigError):
+            door(DASHBOARD_ORIGIN=never_sent, DASHBOARD_TOKEN=TOKEN)
     assert door(DASHBOARD_HOST="192.0.2.7", DASHBOARD_ORIGIN=public, DASHBOARD_TOKEN=TOKEN) == public
 
 

@@ -127,7 +127,15 @@ def test_a_folder_keeps_the_record_of_one_room_and_of_no_other(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "wrong", ["page.example", "http://page.example/", "ws://page.example", "http://page.example:0", "http://a, *"]
+    "wrong",
+    [
+        "page.example",
+        "http://page.example/",
+        "ws://page.example",
+        "http://page.example:0",
+        "http://page.example:80",
+        "http://a, *",
+    ],
 )
 def test_an_origin_that_no_browser_sends_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
