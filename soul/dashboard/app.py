@@ -28,7 +28,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from common.clock import Clock, from_local, iso, parse_iso, span
-from common.errors import SoulError
+from common.errors import SoulError, UsageError
 from common.redact import Redactor
 from common.settings import Settings, read_settings
 from common.text.markdown import as_prose
@@ -230,7 +230,7 @@ def _without_addresses(shown: str) -> Markup:
 
 
 _FORM_S = 10.0
-_MAX_FORM_BYTES = 20_000
+_MAX_FORM_BYTES = 100_000
 _MEMORIES_SHOWN = 40
 _FOUND_SHOWN = 20
 _PROMETHEUS = "text/plain; version=0.0.4"
@@ -380,12 +380,12 @@ class _Dashboard:
                 content = await request.body()
         except TimeoutError:
             return HTMLResponse("The form did not arrive in time", 408)
-        if len(content) > _MAX_FORM_BYTES:
-            return HTMLResponse("Too long", 413)
         given = {name: " ".join(values) for name, values in parse_qs(content.decode(errors="replace")).items()}
         back = given.get("back", "/")
         back = back if back in {path for path, _ in _PLACES} else "/"
         try:
+            if len(content) > _MAX_FORM_BYTES:
+                raise UsageError("Too long for one form", remedy="Go back in your browser, and send it in parts.")
             told = await self.acts.act(request.path_params["name"], given)
         except SoulError as error:
             told = Redactor(self.settings.secrets).text(f"{error}. {error.remedy}".strip(" ."))

@@ -392,6 +392,7 @@ async def test_what_the_owner_writes_on_the_page_is_answered_by_the_living_soul(
         answering = asyncio.create_task(answers.run(greet=False))
         secret = next(iter(load_settings(home.root).secrets))
         assert "terminal" in await act(client, "say", text="/quit", back="/talk")
+        assert "in parts" in await act(client, "say", text="雨" * 12_000, back="/talk")
         await client.post("/act/say", data={"text": f"Which roof is louder? {secret} {MARKUP}", "back": "/talk"})
         async with asyncio.timeout(HANG_S):
             await shown.get()
