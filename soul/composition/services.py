@@ -220,13 +220,9 @@ class Integrations:
         await self._base.journal.record_or_show(entry)
 
     async def _discover(self) -> ApiResult[str]:
-        settings, notice = self._base.settings, partial(self._notice, "warn")
-        return await discover_space(
-            space_url=settings.space_url,
-            discovery=settings.space_discovery,
-            notice=notice,
-            refused=self.room.refused_urls,
-        )
+        settings = self._base.settings
+        find = partial(discover_space, notice=partial(self._notice, "warn"), refused=self.room.refused_urls)
+        return await find(space_url=settings.space_url, discovery=settings.space_discovery)
 
 
 ATPROTO_MAX_ANSWER_BYTES = 16 * 1024 * 1024
