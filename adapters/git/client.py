@@ -63,8 +63,9 @@ async def run_git(
     deadline_s: float,
     given: str = "",
     most_bytes: int = MOST_OUT_BYTES,
+    handles: tuple[int, ...] = (),
 ) -> GitRun | Err:
-    """Run `git` in the folder `at` with `given` on stdin.
+    """Run `git` in the folder `at` with `given` on stdin; it inherits `handles`.
 
     A run that writes more than `most_bytes` to stdout is killed. The error is of kind `invalid` if it cannot be
     started, `transient` if the machine fails for now, and `unknown_outcome` if it does not end in time.
@@ -82,6 +83,7 @@ async def run_git(
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
+            pass_fds=handles,
         )
     except OSError as error:
         if is_machine_trouble(error):

@@ -7,9 +7,11 @@ none of their hooks, settings or filters ever runs here. Attributes in the tree 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import hashlib
 import os
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -85,13 +87,41 @@ class TreeGit:
         env = environment("", login="", token="", home=str(self.repository), path=os.environ.get("PATH", os.defpath))
         places = (f"--git-dir={self.repository.resolve() / GIT}", f"--work-tree={self.tree.resolve()}")
         env |= more or {}
-        run = await run_git(
-            (*places, *arguments), at=self.tree, env=env, deadline_s=GIT_DEADLINE_S, given=given, most_bytes=most_bytes
-        )
+        with _alone(self.repository / GIT) as handle:
+            run = await run_git(
+                (*places, *arguments),
+                at=self.tree,
+                env=env,
+                deadline_s=GIT_DEADLINE_S,
+                given=given,
+                most_bytes=most_bytes,
+                handles=(handle,),
+            )
         if isinstance(run, GitRun) and (run.code in ends or run.is_cut):
             return run
         told = " ".join(run.told.split())[:_MOST_ERROR_CHARS] if isinstance(run, GitRun) else run.error
         raise GitFailed(Err(f"git {arguments[0]} failed: {told}", "invalid"))
+
+
+@contextmanager
+def _alone(git: Path) -> Iterator[int]:
+    """Delete the locks that a killed `git` left, and yield a handle for the next one. Raises `GitFailed`.
+
+    # NOTE(self): `git` inherits the handle, and so holds the lock on it for as long as it runs, even if we are killed.
+    """
+    try:
+        handle = os.open(git, os.O_RDONLY)
+    except OSError as error:
+        raise GitFailed(Err(f"{git} cannot be opened: {error.strerror}", "invalid")) from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for lock in (*git.glob("*.lock"), *(git / "refs").rglob("*.lock")):
+            lock.unlink()
+        yield handle
+    except BlockingIOError:
+        raise GitFailed(Err(f"another git still runs in {git}", "transient")) from None
+    finally:
+        os.close(handle)
 
 
 def raw_changes(told: str) -> Iterator[tuple[str, str, str, str, str]]:

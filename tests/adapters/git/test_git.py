@@ -6,6 +6,7 @@ Tests of runs of `git` that exceed their limits.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import stat
@@ -464,6 +465,24 @@ async def test_changes_that_were_saved_are_made_in_another_tree_or_none_of_them(
     (other.tree / "run.sh").unlink()
     assert err(await other.load(patch)).kind == "invalid"
     assert not (other.tree / "seed.bin").exists()
+
+
+@needs_git
+async def test_locks_of_a_killed_git_stop_no_later_one_and_those_of_a_running_one_stay(tmp_path: Path) -> None:
+    tree = await opened(tmp_path)
+    ok(await tree.begin(BRANCH))
+    git = tree.repository / ".git"
+    locks = [git / name for name in ("index.lock", "HEAD.lock", f"refs/heads/{BRANCH}.lock")]
+    for lock in locks:
+        lock.touch()
+    handle = os.open(git, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    assert err(await tree.snapshot()).kind == "transient"
+    assert all(lock.exists() for lock in locks)
+    os.close(handle)
+    (tree.tree / "beans.py").write_text("BEANS = 3\n")
+    assert await committed(tree)
+    assert not any(lock.exists() for lock in locks)
 
 
 LONG = 30.0

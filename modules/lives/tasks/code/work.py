@@ -125,7 +125,7 @@ class TaskFolder:
         worktree.take(folder / "clone")
         for earlier in self._earlier()[:1]:
             if (earlier / "begun").exists():
-                await Worktree(earlier / "repository", earlier / "tree").save(_BASE, earlier / _KEPT_PATCH)
+                (await Worktree(earlier / "repository", earlier / "tree").save(_BASE, earlier / _KEPT_PATCH)).or_raise()
             if (kept := earlier / _KEPT_PATCH).exists():
                 await asyncio.to_thread(shutil.copyfile, kept, folder / _EARLIER_PATCH)
         return Ok(worktree)
@@ -151,8 +151,8 @@ class TaskFolder:
         What earlier tries kept stays until a try has begun with it.
         """
         folder, kept = self.root / self.name, self.root / self.name / _KEPT_PATCH
-        if self.worktree.tree.exists():
-            await self.worktree.save(_BASE, kept)
+        if self.worktree.tree.exists() and isinstance(await self.worktree.save(_BASE, kept), Err):
+            return  # the files stay, and the next try saves them
         if kept.exists() and kept.stat().st_size:
             (folder / "begun").unlink(missing_ok=True)
             for inner in ("tree", "repository", "tmp", "copy"):

@@ -5,6 +5,7 @@ Proves what programs and tests may leave in the tree of a coding task, and in ol
 
 from __future__ import annotations
 
+import fcntl
 import os
 from dataclasses import replace
 
@@ -19,7 +20,7 @@ from modules.services.explanation.why import tell
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.repository_rules.policy import Condition
-from tests.adapters.results import ok
+from tests.adapters.results import err, ok
 from tests.common.test_files import dig
 from tests.modules.lives.tasks.code.code_rig import BRANCH, CODE, TASK, CodeRig
 from tests.modules.lives.tasks.documents.workplace import GARDEN
@@ -350,6 +351,25 @@ async def test_what_a_try_changed_before_a_limit_is_there_for_the_next_one(rig: 
     assert ("+BEDS = 3" in asked) is moved
     assert isinstance(ended, Blocked if moved else Opened)
     assert not list((place.folder / ".workrepos").iterdir())
+
+
+async def test_work_that_cannot_be_saved_now_is_not_deleted_and_the_next_try_has_it(rig: CodeRig) -> None:
+    place = rig.workplace
+    first, second = (TaskFolder(place.folder, GARDEN, place.issue, TASK.number, epoch) for epoch in (1, 2))
+    tree = ok(await first.open(place.git, place.clock.now()))
+    ok(await tree.begin(BRANCH))
+    first.note_begun()
+    (tree.tree / "beds.py").write_text("BEDS = 3\n")
+    handle = os.open(tree.repository / ".git", os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    await first.keep()
+    assert err(await second.open(place.git, place.clock.now())).kind == "transient"
+    assert (tree.tree / "beds.py").exists()
+    os.close(handle)
+    ok(await second.open(place.git, place.clock.now()))
+    earlier = await second.take_up()
+    assert earlier
+    assert "+BEDS = 3" in earlier.patch
 
 
 async def test_a_workflow_waits_for_the_owner_and_is_pushed_by_nobody_else(rig: CodeRig) -> None:
