@@ -123,11 +123,12 @@ class TaskFolder:
         folder.mkdir(parents=True)
         (await git.clone(self.repo.owner, self.repo.name, folder / "clone")).or_raise()
         worktree.take(folder / "clone")
-        for earlier in self._earlier()[:1]:
+        for earlier in self._earlier():
             if (earlier / "begun").exists():
                 (await Worktree(earlier / "repository", earlier / "tree").save(_BASE, earlier / _KEPT_PATCH)).or_raise()
             if (kept := earlier / _KEPT_PATCH).exists():
                 await asyncio.to_thread(shutil.copyfile, kept, folder / _EARLIER_PATCH)
+                break
         return Ok(worktree)
 
     async def take_up(self, left: str = "") -> EarlierWork | None:

@@ -355,7 +355,7 @@ async def test_what_a_try_changed_before_a_limit_is_there_for_the_next_one(rig: 
 
 async def test_work_that_cannot_be_saved_now_is_not_deleted_and_the_next_try_has_it(rig: CodeRig) -> None:
     place = rig.workplace
-    first, second = (TaskFolder(place.folder, GARDEN, place.issue, TASK.number, epoch) for epoch in (1, 2))
+    first, put_off, second = (TaskFolder(place.folder, GARDEN, place.issue, TASK.number, epoch) for epoch in (1, 2, 3))
     tree = ok(await first.open(place.git, place.clock.now()))
     ok(await tree.begin(BRANCH))
     first.note_begun()
@@ -366,6 +366,7 @@ async def test_work_that_cannot_be_saved_now_is_not_deleted_and_the_next_try_has
     assert err(await second.open(place.git, place.clock.now())).kind == "transient"
     assert (tree.tree / "beds.py").exists()
     os.close(handle)
+    (place.folder / put_off.name).mkdir()
     ok(await second.open(place.git, place.clock.now()))
     earlier = await second.take_up()
     assert earlier
