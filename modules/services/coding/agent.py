@@ -131,7 +131,7 @@ class CodingAgent:
         """
         hands, steps = self._hands(room), list[CodingStep]()
         for step in await self.store.steps(job.key, job.epoch):
-            undone = step.answers is None or job.is_new
+            undone = job.is_new or step.answers is None or len(step.answers) < len(step.calls)
             steps.append(await self._carried_out(job, hands, steps, step) if undone else step)
         return steps
 
@@ -187,9 +187,11 @@ class CodingAgent:
         self, job: CodingJob, hands: Hands, before: Sequence[CodingStep], step: CodingStep
     ) -> CodingStep:
         """Carry out a step and store the results. Calls after one that ends the job are dropped."""
-        answers: list[ToolAnswer] = []
-        for call in step.calls:
-            if call.name == FINISH:
+        answers = [] if job.is_new else list(step.answers or ())
+        for call in step.calls[len(answers) :]:
+            if unread := _unread(job, call):
+                answers.append(await hands.carry_out(replace(call, malformed=unread)))
+            elif call.name == FINISH:
                 done = [pair for one in before for pair in zip(one.calls, one.answers or (), strict=False)]
                 answers.append(await self._finished(job, hands, [*done, *zip(step.calls, answers, strict=False)], call))
             elif call.name == BLOCKED:
@@ -201,6 +203,7 @@ class CodingAgent:
                 answers.append(await hands.carry_out(call))
             if _is_end(call, answers[-1]):
                 break
+            await self.store.put(job.key, job.epoch, replace(step, answers=tuple(answers)))
         carried_out = replace(step, calls=step.calls[: len(answers)], answers=tuple(answers))
         await self.store.put(job.key, job.epoch, carried_out)
         return carried_out
@@ -209,9 +212,6 @@ class CodingAgent:
         self, job: CodingJob, hands: Hands, done: Sequence[tuple[ToolCall, ToolAnswer]], call: ToolCall
     ) -> ToolAnswer:
         """Accept that the job is finished, unless a check fails or the model has not seen its own changes."""
-        if job.is_round and not str(call.input.get(DESCRIPTION, "")).strip():
-            told = self.skills.render(SKILL, "Answers", "Not Understood", reason=DESCRIPTION).strip()
-            return ToolAnswer(call.id, call.name, told, is_error=True)
         check = job.check_found if job.check_found and _is_found(call) else job.check
         wrong = await check()
         if not wrong and not job.reporting and (diff := await hands.unseen(done, job.files)):
@@ -237,6 +237,15 @@ def _end_of(steps: Sequence[CodingStep]) -> CodingEnd | None:
 def _is_found(call: ToolCall) -> bool:
     """Return whether the model says that all of the work existed already."""
     return call.input.get(ALREADY_THERE) is True
+
+
+def _unread(job: CodingJob, call: ToolCall) -> str:
+    """Return why a call that would end the job cannot be read: a fault, or an argument that it lacks; else ""."""
+    summary = () if job.reporting else ("summary", DESCRIPTION) if job.is_round else ("summary",)
+    needed = {FINISH: summary, BLOCKED: ("reason",)}.get(call.name)
+    if needed is None:
+        return ""
+    return call.malformed or next((name for name in needed if not str(call.input.get(name) or "").strip()), "")
 
 
 def _is_end(call: ToolCall, answer: ToolAnswer) -> bool:

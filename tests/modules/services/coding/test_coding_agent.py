@@ -7,7 +7,9 @@ all of its coding: each try, and the rounds that answer its reviews.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import json
 import os
 from dataclasses import replace
 from itertools import pairwise
@@ -28,7 +30,9 @@ from modules.services.coding.suite_files import suite_definitions
 from modules.services.coding.suites import SuiteRun
 from modules.services.coding.trajectory import Trajectories, spent
 from modules.services.coding.types import CodingEnd, CodingLimits, CodingStep
+from tests.modules.runtime.llm.scripted_model import calls
 from tests.modules.services.coding.coding_rig import KEY, does, needs_sandbox, open_coding
+from tests.patience import until
 from tests.shipped_skills import SHIPPED
 
 
@@ -69,6 +73,25 @@ async def test_a_step_that_was_paid_for_is_carried_out_after_a_kill_and_not_aske
         assert await rig.work(is_new=True) == CodingEnd("finished", "Three.")
         assert (rig.tree / "beds.py").read_text() == "BEDS = 3\n"
         assert not rig.model.requests
+
+
+@needs_sandbox
+async def test_calls_of_a_step_that_were_carried_out_before_a_pause_are_not_done_again(tmp_path: Path) -> None:
+    edit = json.dumps({"path": "beds.py", "old": "A = 1\n", "new": "A = 1\nB = 2\n"})
+    run = json.dumps({"command": "touch /tmp/on; sleep 50"})
+    async with open_coding(tmp_path) as rig:
+        rig.holds(beds__py="A = 1\n")
+        working = asyncio.create_task(rig.work(calls(("edit_file", edit), ("run", run))))
+        await until((rig.room.scratch / "on").exists, what="the program runs")
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        (begun,) = await rig.store.steps(KEY, 1)
+        rest = replace(begun, calls=(begun.calls[0], ToolCall("c2", "read_file", {"path": "beds.py"})))
+        await rig.store.put(KEY, 1, rest)
+    async with open_coding(tmp_path) as rig:
+        assert (await rig.work(does("finish", summary="Two."), does("finish", summary="Two."))).code == "finished"
+        assert (rig.tree / "beds.py").read_text() == "A = 1\nB = 2\n"
+        assert (await rig.answers())[1].endswith("1\tA = 1\n2\tB = 2")
 
 
 async def test_nothing_outside_of_the_folder_is_read_or_written(tmp_path: Path) -> None:
@@ -117,6 +140,13 @@ async def test_an_end_is_not_accepted_while_the_tests_fail(tmp_path: Path) -> No
         end = await rig.work(does("finish", summary="Done."), does("finish", summary="Mended."))
         assert end == CodingEnd("finished", "Mended.")
         assert "one test fails" in (await rig.answers())[0]
+
+
+async def test_an_end_that_cannot_be_read_or_says_nothing_is_none(tmp_path: Path) -> None:
+    async with open_coding(tmp_path) as rig:
+        broken = calls(("blocked", '{"reason": How many beds'))
+        empty = (does("blocked"), does("finish", summary=" "), does("finish", text="Done."))
+        assert await rig.work(broken, *empty, does("blocked", reason="How many?")) == CodingEnd("blocked", "How many?")
 
 
 async def test_a_task_ends_before_the_step_that_would_pass_its_limit(tmp_path: Path) -> None:
