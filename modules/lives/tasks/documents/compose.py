@@ -76,13 +76,15 @@ _GAP = re.compile(
 class Requirements:
     """The requirements that a document has to meet.
 
-    `goal` is that of the plan; `given` is all untrusted text that the model was shown, whose links it may repeat;
-    `before` is the existing document, "" if there is none; `instructions` are our own words to the model.
+    `goal` is that of the plan; `given` is all untrusted text that the model was shown, whose links, tags and words it
+    may repeat; `before` is the document to start from, and `stands` the one that has to change, each "" if there is
+    none; `instructions` are our own words to the model.
     """
 
     goal: str
     given: str = ""
     before: str = ""
+    stands: str = ""
     instructions: str = ""
 
 
@@ -125,7 +127,7 @@ def missing_words(goal: str, text: str) -> tuple[str, ...]:
 def _checks(
     text: str, required: Requirements, finds_secret: Callable[[str], bool]
 ) -> Iterable[tuple[DocumentProblem, Callable[[], bool]]]:
-    prose = _TICKS.sub(" ", text)
+    prose, given = _TICKS.sub(" ", text), f"{required.given}\n{required.before}"
     return (
         ("Secret", lambda: finds_secret(text)),
         ("Empty", lambda: len(text) < _LEAST_CHARS or not is_meaningful(text)),
@@ -133,11 +135,11 @@ def _checks(
         ("Open Code", lambda: bool(outline(text.split("\n")).open_fence)),
         ("No Headings", lambda: not _is_divided(text)),
         ("Repeats", lambda: begins_alike(text)),
-        ("Gap", lambda: bool(_GAP.search(prose))),
-        ("Markup", lambda: bool(_HTML.search(_without_code(prose)))),
-        ("Link", lambda: not _links(text) <= _links(required.given) | _links(required.before)),
+        ("Gap", lambda: not _all(_GAP, prose) <= _all(_GAP, given)),
+        ("Markup", lambda: not _all(_HTML, _without_code(prose)) <= _all(_HTML, given) - {"<!--"}),
+        ("Link", lambda: not _all(_LINK, text) <= _all(_LINK, given)),
         ("Instructions", lambda: not _runs(text).isdisjoint(_runs(required.instructions))),
-        ("Unchanged", lambda: plain_words(text) == plain_words(required.before)),
+        ("Unchanged", lambda: plain_words(text) == plain_words(required.stands)),
         ("Goal", lambda: bool(missing_words(required.goal, text))),
     )
 
@@ -154,8 +156,8 @@ def _without_code(text: str) -> str:
     return "\n".join(line for line, is_code in zip(lines, outline(lines).in_code, strict=True) if not is_code)
 
 
-def _links(text: str) -> set[str]:
-    return {found.rstrip(".,;:!?*_").lower() for found in _LINK.findall(text)}
+def _all(pattern: re.Pattern[str], text: str) -> set[str]:
+    return {found[0].rstrip(".,;:!?*_").lower() for found in pattern.finditer(text)}
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
@@ -175,9 +177,9 @@ _FORMS = {AGENTS_PAGE.lower(): "Agents Page", SCENARIOS_PAGE.lower(): "Scenarios
 
 @dataclass(frozen=True, slots=True)
 class DocumentRequest:
-    """A document to write: its path, its task, the files around it, and its present text ("" if there is none).
+    """A document to write: its path, its task, the files around it, and the text to start from ("" if there is none).
 
-    `url` is that of the issue that holds the plan.
+    `url` is that of the issue that holds the plan; `stands` is the text of the document that has to change.
     """
 
     repo: Repo
@@ -187,6 +189,7 @@ class DocumentRequest:
     path: str
     files: tuple[str, ...] = ()
     before: str = ""
+    stands: str = ""
 
 
 def _told_of(request: DocumentRequest, required: Requirements) -> dict[str, tuple[str, ...]]:
@@ -218,7 +221,11 @@ class DocumentWriter:
 
         """
         required = Requirements(
-            request.plan.goal or request.plan.title, _given(request), request.before, self._instructions()
+            request.plan.goal or request.plan.title,
+            _given(request),
+            request.before,
+            request.stands,
+            self._instructions(),
         )
         asked = self._asked(request)
         messages, verdict = [Message("user", asked)], DocumentCheck()
@@ -423,14 +430,19 @@ class DocumentWork(TaskWorker):
         if row := (await self.offering.outbox.standing("contents", acts.name(f"file:{path}"))).active:
             await self.offering.settled(row)
             return
-        stands = await self.offering.github.contents.read(acts.repo, path, ref=branch, max_chars=MOST_CHARS)
-        if isinstance(stands, Err) and stands.kind == "invalid":
-            raise TaskStopped(Failed("document_unreadable", stands.error, about=path))
-        before = None if isinstance(stands, Err) and stands.kind == "not_found" else read(stands)
+        page = await self.offering.github.contents.read(acts.repo, path, ref=branch, max_chars=MOST_CHARS)
+        if isinstance(page, Err) and page.kind == "invalid":
+            raise TaskStopped(Failed("document_unreadable", page.error, about=path))
+        before = None if isinstance(page, Err) and page.kind == "not_found" else read(page)
         if before is not None and before.truncated:
             detail = f"{path} has more than {MOST_CHARS:,} characters"
             raise TaskStopped(Failed("document_too_long", detail, about=path))
-        text, sha = (before.text, before.sha) if before else ("", "")
+        text = stands = before.text if before else ""
+        sha = before.sha if before else ""
+        made = [one.body for one in await self.offering.outbox.done(acts.cause, "contents")]
+        ours = {(one.path, one.branch, one.content) for one in made if isinstance(one, ContentsBody)}
+        if (path, branch, stands) in ours:  # it was written under an earlier claim
+            return
         if left := acts.held.left:
             at = left.head.ref
             begun = (await self.offering.github.contents.read(acts.repo, path, ref=at, max_chars=MOST_CHARS)).or_else(
@@ -439,7 +451,7 @@ class DocumentWork(TaskWorker):
             text = begun.text if begun else text
         files = await self._files(acts, branch)
         found = acts.held.found
-        request = DocumentRequest(acts.repo, found.issue.html_url, found.plan, acts.task, path, files, text)
+        request = DocumentRequest(acts.repo, found.issue.html_url, found.plan, acts.task, path, files, text, stands)
         async with self.attention.take(NAME):
             written = await self.writer.write(request, partial(self._keep, acts))
         if not written.text:

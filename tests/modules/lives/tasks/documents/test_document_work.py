@@ -162,10 +162,11 @@ async def test_a_document_of_a_soul_that_is_gone_is_gone_on_with_and_its_author_
     bea = workplace.client("bea")
     head = ok(await bea.refs.get(GARDEN, "main"))
     ok(await bea.refs.create(GARDEN, BRANCH, head.sha))
-    ok(await bea.contents.write(GARDEN, "SCENARIOS.md", "# Mine\n", message="Mine", branch=BRANCH))
+    mine = DOCUMENT.replace("# Scenarios", "# Mine")
+    ok(await bea.contents.write(GARDEN, "SCENARIOS.md", mine, message="Mine", branch=BRANCH))
     body = f"Part of #{workplace.issue}"
     left = ok(await bea.pulls.create(GARDEN, title="task(1): Mine", body=body, head=BRANCH, base="main"))
-    workplace.writes(DOCUMENT)
+    workplace.writes(mine)
     assert isinstance(await workplace.work.do(replace(await workplace.held(), left=left)), Opened)
     await workplace.sends_all()
     assert "# Mine" in workplace.model.requests[0]["messages"][-1]["content"]
@@ -174,7 +175,7 @@ async def test_a_document_of_a_soul_that_is_gone_is_gone_on_with_and_its_author_
     assert f"work of bea in {left.html_url}" in new.body
     commit = ok(await bea.refs.commit(GARDEN, new.head.sha))
     assert commit.message.splitlines()[-1].startswith(f"Co-authored-by: bea <{left.author_id}+bea@")
-    assert await workplace.text("SCENARIOS.md", BRANCH) == "# Mine\n"
+    assert await workplace.text("SCENARIOS.md", BRANCH) == mine
 
 
 @pytest.mark.slow
@@ -185,6 +186,15 @@ async def test_two_documents_of_one_task_stand_in_one_pull_request(workplace: Wo
     (pull,) = await workplace.pulls()
     files = ok(await workplace.github.pulls.files(GARDEN, pull.number))
     assert {one.path for one in files} == {"SCENARIOS.md", "docs/guide.md"}
+
+
+async def test_a_document_that_was_written_before_the_other_failed_is_kept_as_it_is(workplace: Workplace) -> None:
+    task = replace(PLAN.tasks[0], files=("SCENARIOS.md", "docs/guide.md"))
+    workplace.writes(DOCUMENT, "No.", "No.", DOCUMENT.replace("# Scenarios", "# Guide"))
+    assert isinstance(await workplace.work.do(await workplace.held(task)), Failed)
+    await workplace.lease(epoch=2)
+    assert isinstance(await workplace.work.do(await workplace.held(task, epoch=2)), Opened)
+    assert len(workplace.model.requests) == 4
 
 
 @pytest.fixture
