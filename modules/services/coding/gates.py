@@ -124,7 +124,7 @@ def named_but_unchanged(named: Iterable[str], changed: Sequence[str]) -> tuple[s
 def any_named(named: Iterable[str], path: str) -> bool:
     """Return whether one of the names, each a path, a folder or a pattern, matches the file at `path`."""
     bare = (one.strip().removeprefix("./").rstrip("/") for one in named)
-    return any(fnmatchcase(path, name) or path.startswith(f"{name}/") for name in bare)
+    return any(path == name or fnmatchcase(path, name) or path.startswith(f"{name}/") for name in bare)
 
 
 def _hidden(changes: BranchChanges) -> Iterator[Closed]:

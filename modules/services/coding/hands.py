@@ -35,6 +35,7 @@ from common.text.github_text import (
 )
 from common.text.untrusted import clean, legible
 from modules.runtime.llm.dialect import ToolAnswer, ToolCall, ToolSpec
+from modules.runtime.sandbox.policy import WORK
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.sandbox.types import Limits
 from modules.services.coding.gates import any_named
@@ -75,9 +76,10 @@ class TreeFiles:
 
     def list_files(self, given: Mapping[str, Any]) -> str:
         """List the files below a folder."""
-        found = sorted(map(self._name, self._files(_text(given, "path"))))
+        paths, beyond = self._files(_text(given, "path"))
+        found = sorted(map(self._name, paths))
         left = [f"… and {len(found) - _MOST_FILES} more: name a folder."] if len(found) > _MOST_FILES else []
-        return "\n".join([*found[:_MOST_FILES], *left])
+        return "\n".join([*found[:_MOST_FILES], *left, *beyond])
 
     def read_file(self, given: Mapping[str, Any]) -> str:
         """Return as many numbered lines of a file as fit, and the line to continue from."""
@@ -97,13 +99,14 @@ class TreeFiles:
         return f"{said}: {told}\n{legible(numbered(shown, first))}"
 
     def search(self, given: Mapping[str, Any]) -> str:
-        """Return the lines that contain a text or match a regular expression, and how many more there are."""
+        """Return the lines that contain a text or match a regular expression, and how much more there is."""
         pattern, glob = _pattern(given), _text(given, "glob").replace("**/", "*")
-        ends, hits, total, unread = time.monotonic() + self.search_s, list[str](), 0, 0
-        for path in self._files(_text(given, "path")):
-            name = self._name(path)
-            if glob and not fnmatchcase(name, glob) and not fnmatchcase(path.name, glob):
-                continue
+        ends, hits, total, unread, large = time.monotonic() + self.search_s, list[str](), 0, 0, 0
+        paths, beyond = self._files(_text(given, "path"))
+        named = {path: self._name(path) for path in paths}
+        fitting = [path for path, name in named.items() if not glob or _fits(name, path.name, glob)]
+        for path in fitting:
+            name = named[path]
             if time.monotonic() > ends:
                 unread += 1
                 continue
@@ -116,11 +119,15 @@ class TreeFiles:
                         hits += [hit] if total <= _MOST_HITS else []
             except TimeoutError:
                 unread += 1
-            except (RefusedCall, OSError):
+            except RefusedCall as refused:
+                large += refused.answer == "Too Long"
+            except OSError:
                 continue
         more = [f"… and {total - _MOST_HITS} more lines: narrow it by path or glob."] if total > _MOST_HITS else []
         slow = [f"It took too long: {unread} files were not searched to the end."] if unread else []
-        return "\n".join([*hits, *more, *slow]) or "No line fits."
+        long = [f"{large} files are too long for this tool: search them with `run`."] if large else []
+        none = [] if hits else ["No line fits." if fitting else "No file fits."]
+        return "\n".join([*hits, *none, *more, *slow, *long, *beyond])
 
     def write_file(self, given: Mapping[str, Any]) -> str:
         """Write a whole file, in the encoding and with the line ends of the file that it replaces."""
@@ -158,7 +165,7 @@ class TreeFiles:
         """Return the resolved path, which is in the tree; with `writes`, one that may be changed."""
         tree = self.tree.resolve()
         try:
-            path = (tree / said).resolve()
+            path = (tree / _local(said)).resolve()
         except (ValueError, RuntimeError):  # not a valid file name, or a circle of links
             path = tree.parent
         if not path.is_relative_to(tree) or ".git" in (part.lower() for part in path.relative_to(tree).parts):
@@ -170,9 +177,13 @@ class TreeFiles:
     def _name(self, path: Path) -> str:
         return readable_name(str(path.relative_to(self.tree.resolve())))
 
-    def _files(self, said: str) -> Iterator[Path]:
-        """Yield the files below a folder, up to `_MOST_WALKED`, or one file; links are left out."""
-        return islice(_all_files(self.place(said)), _MOST_WALKED)
+    def _files(self, said: str) -> tuple[list[Path], list[str]]:
+        """Return one file or those below a folder, up to `_MOST_WALKED` and without links, and a line if more exist."""
+        if not (start := self.place(said)).exists():
+            raise RefusedCall("No Place", path=said)
+        found = list(islice(_all_files(start), _MOST_WALKED + 1))
+        beyond = f"Only {_MOST_WALKED:,} files were looked at: name a folder."
+        return found[:_MOST_WALKED], [beyond] if len(found) > _MOST_WALKED else []
 
     def _source(self, path: Path, said: str) -> SourceText:
         if not path.is_file():
@@ -190,6 +201,15 @@ def _all_files(start: Path) -> Iterator[Path]:
     for folder, folders, names in walk(start):
         folders[:] = sorted(name for name in folders if name not in _NOT_LISTED)
         yield from (path for name in sorted(names) if not (path := start / folder / name).is_symlink())
+
+
+def _fits(path: str, name: str, glob: str) -> bool:
+    return fnmatchcase(path, glob) or fnmatchcase(name, glob)
+
+
+def _local(said: str) -> str:
+    """Return a path relative to the tree if it is one of a program, which sees the tree as `WORK`."""
+    return "." if said == WORK else said.removeprefix(f"{WORK}/")
 
 
 def _put(path: Path, said: str, source: SourceText, text: str) -> None:
@@ -311,7 +331,7 @@ class Hands:
         written, seen, finished, commands = set[str](), list[str](), list[str](), list[str]()
         for call, answer in done:
             if call.name in {"write_file", "edit_file", "restore"} and not answer.is_error:
-                written.add(normpath(str(call.input["path"])))
+                written.add(normpath(_local(str(call.input["path"]))))
             if call.name == "run":
                 commands.append(str(call.input.get("command", "")))
             if call.name in {"diff", FINISH}:
@@ -418,7 +438,7 @@ def shortened(output: str, most: int = _OUTPUT_CHARS) -> str:
 def _path(call: ToolCall) -> str:
     """Return the path in a call for Git, relative to the root of the tree; "" means all of it. Git follows no link."""
     said = call.input.get("path", "")
-    named = normpath(said) if isinstance(said, str) and said else "."
+    named = normpath(_local(said)) if isinstance(said, str) and said else "."
     if "\0" in named or named.startswith(("/", "..")):
         raise RefusedCall("Outside", path=said)
     return "" if named == "." else named

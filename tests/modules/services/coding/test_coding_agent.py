@@ -260,8 +260,8 @@ def closed(changed: dict[str, Any], facts: dict[str, Any]) -> str:
 
 
 def test_files_that_a_task_names_and_that_did_not_change_are_found() -> None:
-    named = ("index.html", "./src/", "*.md", "part.js", "test/a.js")
-    left = named_but_unchanged(named, ("src/a/b.js", "README.md", "part.js", "a.js"))
+    named = ("index.html", "./src/", "*.md", "part.js", "test/a.js", "app/[id]/a.tsx")
+    left = named_but_unchanged(named, ("src/a/b.js", "README.md", "part.js", "a.js", "app/[id]/a.tsx"))
     assert left == ("index.html", "test/a.js")
 
 

@@ -105,6 +105,31 @@ async def test_search_takes_patterns_globs_and_case_and_counts_what_it_leaves_ou
         assert await said(rig, "search", text="bed_", glob="src/**/*.py") == await said(rig, "search", text="none")
         assert "beds.py:1:" in await said(rig, "search", text="Bed_", glob="*.py", path="src")
         assert (await call(rig, "search", text="(", regex=True)).is_error
+        assert await said(rig, "search", text="Bed_", glob="*.ts") != await said(rig, "search", text="none")
+        for tool in ("search", "list_files"):
+            assert (await call(rig, tool, text="Bed_", path="sources")).is_error
+        (rig.tree / "long.txt").write_text("bed\n" * 300_000)
+        assert "1 files are too long" in await said(rig, "search", text="none")
+
+
+async def test_a_path_as_programs_see_it_is_one_of_the_tree(tmp_path: Path) -> None:
+    async with open_coding(tmp_path) as rig:
+        written = ToolCall("c", "write_file", {"path": "/work/beds.py", "content": "BEDS = 3\n"})
+        hands = Hands(rig.room, rig.agent.sandbox, network=False, skills=SHIPPED)
+        answer = await hands.carry_out(written)
+        assert (rig.tree / "beds.py").exists()
+        assert await hands.unseen([(written, answer)], ()) == ""
+        assert "+BEDS = 3" in await said(rig, "diff", path="/work/beds.py")
+        assert await said(rig, "list_files", path="/work") == "beds.py"
+
+
+def test_files_beyond_the_most_that_are_looked_at_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").touch()
+    (tmp_path / "b.txt").touch()
+    files = TreeFiles(tmp_path)
+    assert files.list_files({}) == "a.txt\nb.txt"
+    monkeypatch.setattr("modules.services.coding.hands._MOST_WALKED", 1)
+    assert files.list_files({}).startswith("a.txt\nOnly 1")
 
 
 def test_a_pattern_that_never_ends_is_stopped(tmp_path: Path) -> None:
