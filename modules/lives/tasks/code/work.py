@@ -315,7 +315,7 @@ class CodeWork(TaskWorker):
         broken = self.broken(suites)
         facts = GateFacts(place.branch, changes, broken, self.redactor.finds, acts.task.files, lines=lines)
         shut = self.closed(facts)
-        if shut is not None:
+        if shut is not None and place.begun is None:  # its push has passed them
             problem: TaskProblem = "code_tests_failed" if shut.code == "tests_failed" else "code_unfit"
             raise TaskStopped(Failed(problem, f"{shut.code}: {shut.detail}", about=shut.about))
         is_draft = suites.needs_look and not self.offering.has_reviewers

@@ -102,19 +102,26 @@ async def test_a_life_that_lost_its_files_does_the_recorded_steps_again(rig: Cod
     assert len(place.model.requests) == len(CODE)
 
 
-async def test_one_yes_lets_out_the_push_and_then_the_pull_request(rig: CodeRig) -> None:
+async def test_one_yes_lets_out_the_push_and_then_the_pull_request_whatever_a_flaky_test_says_later(
+    rig: CodeRig,
+) -> None:
     place = rig.workplace
+    flaky = "test:\n\ttest ! -e node_modules/flaky\n"
+    code = (CODE[0], does("write_file", path="Makefile", content=flaky), CODE[-1])
     place.approval = "drafts"
     await place.restart()
-    assert isinstance(await rig.does(*CODE), Stopped)
+    assert isinstance(await rig.does(*code), Stopped)
     push, pull = await place.outbox.held()
     assert (push.kind, pull.kind) == ("push", "pull_request")
     assert "+BEDS = 3" in push.body.preview
     assert await place.branches() == ["main"]
     await place.outbox.approve(pull.id)
+    (folder,) = (place.folder / ".workrepos").iterdir()
+    (folder / "tree" / "node_modules").mkdir()
+    (folder / "tree" / "node_modules" / "flaky").touch()
     assert isinstance(await rig.does(), Opened)
     assert len(await place.pulls()) == 1
-    assert len(place.model.requests) == len(CODE)
+    assert len(place.model.requests) == len(code)
 
 
 @pytest.mark.slow
