@@ -167,7 +167,9 @@ def _runs(text: str) -> set[tuple[str, ...]]:
 
 SKILL = "task-document"
 
-_TOKENS = 1_500
+_TOKENS, _WORDS = 1_500, 400
+_CHARS_OF_TOKEN, _CHARS_OF_WORD = 2, 6
+"""How few characters a token and a word may have, so that a long document can be written again as long as it is."""
 _TEMPERATURES = (0.2, 0.6)
 _LINE_CHARS, _GOAL_CHARS, _TEXT_CHARS = 200, 600, 2_000
 _MOST_TASKS = 20
@@ -235,7 +237,7 @@ class DocumentWriter:
             text, verdict = self._judged(result, required)
             if verdict.problem is None:
                 return Written(text)
-            messages = self._sent_back(asked, text, verdict.problem, verdict.missing)
+            messages = self._sent_back(asked, text, verdict, _most_words(request.before))
         return Written("", verdict.problem)
 
     async def _ask(
@@ -243,8 +245,8 @@ class DocumentWriter:
     ) -> ChatResult:
         return await self.gateway.chat_with_tools(
             messages,
-            system=self.skills.section(SKILL, "System Prompt"),
-            max_tokens=_TOKENS,
+            system=self.skills.render(SKILL, "System Prompt", count=_most_words(required.before)),
+            max_tokens=max(_TOKENS, len(required.before) // _CHARS_OF_TOKEN),
             temperature=temperature,
             purpose=SKILL,
             importance="commitment",
@@ -257,9 +259,10 @@ class DocumentWriter:
             return text, DocumentCheck("Cut Off")
         return text, judge_document(text, required, self.finds_secret)
 
-    def _sent_back(self, asked: str, text: str, problem: DocumentProblem, missing: Sequence[str]) -> list[Message]:
+    def _sent_back(self, asked: str, text: str, verdict: DocumentCheck, count: int) -> list[Message]:
         """Return the messages that name the problem of the first try, and show that try if it helps the model."""
-        words = self.skills.render(SKILL, "Problems", problem, words=", ".join(missing)).strip()
+        problem = verdict.problem or ""
+        words = self.skills.render(SKILL, "Problems", problem, words=", ".join(verdict.missing), count=count).strip()
         again = self.skills.render(SKILL, "Once More", problem=words)
         if problem in _NOT_SHOWN:
             return [Message("user", f"{asked}\n\n{again}")]
@@ -290,6 +293,10 @@ class DocumentWriter:
         """Return our own words to the model, as they are in the skill."""
         own = ("System Prompt", "Message", "Once More", "Standing", "No Document")
         return "\n".join(self.skills.section(SKILL, name) for name in own)
+
+
+def _most_words(before: str) -> int:
+    return max(_WORDS, len(before) // _CHARS_OF_WORD)
 
 
 def _given(request: DocumentRequest) -> str:

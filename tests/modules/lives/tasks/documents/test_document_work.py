@@ -59,12 +59,16 @@ async def test_a_document_is_offered_as_a_pull_request_and_peers_are_asked_to_re
 
 @pytest.mark.slow
 async def test_a_document_that_stands_is_written_anew(workplace: Workplace) -> None:
-    await workplace.put("SCENARIOS.md", "# Old\n\nBeds.\n")
+    old = "# Old\n\n" + "Beds. " * 1_900
+    await workplace.put("SCENARIOS.md", old)
     workplace.writes(DOCUMENT)
     assert isinstance(await workplace.work.do(await workplace.held()), Opened)
-    assert "# Old" in workplace.model.requests[0]["messages"][-1]["content"]
+    (asked,) = workplace.model.requests
+    assert "# Old" in asked["messages"][-1]["content"]
+    assert asked["max_tokens"] > 5_000
+    assert "1901 words" in asked["messages"][0]["content"]
     assert await workplace.text("SCENARIOS.md", BRANCH) == DOCUMENT
-    assert await workplace.text("SCENARIOS.md", "main") == "# Old\n\nBeds.\n"
+    assert old.startswith(await workplace.text("SCENARIOS.md", "main"))
 
 
 async def test_what_cannot_be_offered_is_sent_back_once_and_then_given_up(workplace: Workplace) -> None:
