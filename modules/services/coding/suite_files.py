@@ -36,7 +36,11 @@ _NOT_RUN = re.compile(r"\.(?:skip|xfail)|\bignore\b")
 _ATTRIBUTE = ("@", "#[")
 _COMMENT = ("//", "# ")
 _CHECK = re.compile(r"\bassert\w*\b|\bexpect\(|#\[cfg\(test\)\]")
-_SKIP = re.compile(r"\.(?:skip|todo|Skip)\w*\(|\bmark\.(?:skip|xfail)|#\[ignore")
+_SKIP = re.compile(
+    r"\.(?:skip|todo|Skip|only)\w*(?:\.each)?\s*[(`]|\bmark\.(?:skip|xfail)|#\[ignore"
+    r"|(?<![\w.])(?:x(?:describe|context|it|test)|f(?:describe|context|it))(?:\.each)?\s*[(`]"
+    r"|\b(?:skip|todo|only)['\"]?\s*:\s*(?:true\b|['\"`])"
+)
 SET_UP = re.compile(r"conftest\.py|(?:jest|vitest|ava)\.config\.\w+|\.mocharc\.\w+")
 _PYTEST_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
 
@@ -80,7 +84,7 @@ def declared_tests(path: str, text: str) -> Iterator[str]:
 
 
 def checks_of(text: str) -> tuple[int, int]:
-    """Return how many lines contain a check, and how many skip tests."""
+    """Return how many lines contain a check, and how many skip tests or run no others."""
     lines = text.split("\n")
     return sum(bool(_CHECK.search(line)) for line in lines), sum(bool(_SKIP.search(line)) for line in lines)
 
