@@ -68,6 +68,12 @@ _KEPT_PATCH, _EARLIER_PATCH, _UNFIT_PATCH = "kept.patch", "earlier.patch", "unfi
 _BASE = "refs/remotes/origin/HEAD"
 
 
+def work_folder(root: Path, repo: Repo, what: str) -> str:
+    """Return the folder for `what` of a repository, relative to the home. One of an earlier version keeps its name."""
+    named, before = (f"{WORK_REPOS}/{repo.owner}{between}{repo.name}--{what}" for between in ("--", "-"))
+    return before if (root / before).exists() else named
+
+
 @dataclass(frozen=True, slots=True)
 class EarlierWork:
     """The changes of an earlier try on a task; `fits` if they still apply, in which case they are in the tree."""
@@ -89,7 +95,7 @@ class TaskFolder:
     @property
     def name(self) -> str:
         """The path of the folder, relative to the home."""
-        return f"{WORK_REPOS}/{self._stem}{self.epoch}"
+        return work_folder(self.root, self.repo, f"{self.issue}-task-{self.task}-e{self.epoch}")
 
     @property
     def clone(self) -> str:
@@ -200,15 +206,12 @@ class TaskFolder:
         await asyncio.to_thread(delete_tree, self.root / self.name)
         await asyncio.to_thread(self._delete_earlier)
 
-    @property
-    def _stem(self) -> str:
-        return f"{self.repo.owner}-{self.repo.name}--{self.issue}-task-{self.task}-e"
-
     def _earlier(self) -> list[Path]:
         """Return the folders of other claims on the task, the latest first."""
-        found = {path.name.removeprefix(self._stem): path for path in (self.root / WORK_REPOS).glob(f"{self._stem}*")}
-        others = [number for number in found if number.isdecimal() and int(number) != self.epoch]
-        return [found[number] for number in sorted(others, key=int, reverse=True)]
+        owner, name = re.escape(self.repo.owner), re.escape(self.repo.name)
+        ours = re.compile(rf"{owner}--?{name}--{self.issue}-task-{self.task}-e(\d+)")
+        found = {int(one[1]): path for path in (self.root / WORK_REPOS).glob("*") if (one := ours.fullmatch(path.name))}
+        return [found[number] for number in sorted(found, reverse=True) if number != self.epoch]
 
     def _delete_earlier(self) -> None:
         for folder in self._earlier():
@@ -587,9 +590,9 @@ def shown_changes(changes: BranchChanges, clone: str) -> str:
 def _told(file: TreeChange) -> list[str]:
     """Return what is said of a file besides its path."""
     kinds = {"link": file.is_link, "repository": file.is_repository, "binary": file.is_binary and not file.is_link}
+    kinds["needs your approval"] = bool(first_trusted([file.path]))
     size = "deleted" if file.size is None and not file.is_repository else f"{file.size or 0:,} bytes"
-    waits = "needs your approval" if first_trusted([file.path]) else ""
-    return [size, *(kind for kind, is_it in kinds.items() if is_it), *filter(None, [waits])]
+    return [size, *(kind for kind, is_it in kinds.items() if is_it)]
 
 
 def _cut(section: str, share: int) -> str:

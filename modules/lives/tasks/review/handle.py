@@ -22,7 +22,7 @@ from common.result import ApiResult, Err, Ok, answering
 from common.text.github_text import without_mentions
 from common.text.untrusted import one_line
 from common.wording import told_outcome
-from modules.lives.tasks.code.work import WORK_REPOS
+from modules.lives.tasks.code.work import work_folder
 from modules.lives.tasks.documents.policy import is_document
 from modules.lives.tasks.execute import LOST_LOOK_S, first_of
 from modules.lives.tasks.review.judge import Judge, Judgement, ReviewCase, ReviewTools, failing_names, read_background
@@ -126,7 +126,7 @@ class Checkout:
         await asyncio.to_thread(delete_tree, self._folder(repo, number, what))
 
     def _folder(self, repo: Repo, number: int, what: str) -> Path:
-        return self.root / WORK_REPOS / f"{repo.owner}-{repo.name}--{what}-{number}"
+        return self.root / work_folder(self.root, repo, f"{what}-{number}")
 
 
 T = TypeVar("T")

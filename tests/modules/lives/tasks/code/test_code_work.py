@@ -8,10 +8,11 @@ from __future__ import annotations
 import fcntl
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from adapters.github.types import Comment
+from adapters.github.types import Comment, Repo
 from modules.lives.tasks.code.work import TaskFolder
 from modules.lives.tasks.merge.handle import credit_in
 from modules.lives.tasks.offering import TESTS_PASSED
@@ -358,6 +359,17 @@ async def test_what_a_try_changed_before_a_limit_is_there_for_the_next_one(rig: 
     assert ("+BEDS = 3" in asked) is moved
     assert isinstance(ended, Blocked if moved else Opened)
     assert not list((place.folder / ".workrepos").iterdir())
+
+
+async def test_repositories_share_no_folder_and_one_of_an_earlier_version_is_gone_on_with(tmp_path: Path) -> None:
+    this, other = (TaskFolder(tmp_path, repo, 1, 1, 2) for repo in (Repo("acme", "web-app"), Repo("acme-web", "app")))
+    assert this.name != other.name
+    before = tmp_path / ".workrepos" / "acme-web-app--1-task-1-e2"
+    before.mkdir(parents=True)
+    this.note_begun()
+    assert (before / "begun").exists()
+    await TaskFolder(tmp_path, Repo("acme", "web-app"), 1, 1, 3).delete()
+    assert not before.exists()
 
 
 async def test_work_that_cannot_be_saved_now_is_not_deleted_and_the_next_try_has_it(rig: CodeRig) -> None:
