@@ -186,15 +186,17 @@ class Distiller:
 
         Raises as `LLMGateway.chat_with_tools`.
         """
-        answer = await self._answer(session, rows, provenance)
         said = "\n".join(words_of(block) for row in rows for block in blocks(row.message))
         redact = self.redactor.text
+        answer = await self._answer(session, rows, provenance, said)
         summary = summary_of(answer, said, redact)
         memories = memories_of(answer, said, redact, session_key=session.key, provenance=provenance, tags=tags)
         message = self._message(session, summary, provenance) if summary else ""
         return Distilled(summary, message, provenance, memories, remembered_at)
 
-    async def _answer(self, session: Session, rows: Sequence[MessageRow], provenance: Provenance) -> Mapping[str, Any]:
+    async def _answer(
+        self, session: Session, rows: Sequence[MessageRow], provenance: Provenance, said: str
+    ) -> Mapping[str, Any]:
         """Return the model's answer; for a conversation that is too long, ask again with less and less of its middle.
 
         Return {} if even the shortest is too long or the model refuses these words: a conversation that no model can
@@ -204,7 +206,7 @@ class Distiller:
         for shorter in _SHORTER:
             page = transcript(rows, self.estimate, self.transcript_tokens // shorter)
             try:
-                return await self._ask(session, page, provenance, facts)
+                return await self._ask(session, page, provenance, facts, said)
             except PolicyBlocked:
                 continue
             except (Fatal, Transient, BudgetExceeded):
@@ -213,10 +215,14 @@ class Distiller:
                 break
         return {}
 
-    async def _ask(self, session: Session, page: str, provenance: Provenance, facts: TurnFacts) -> Mapping[str, Any]:
+    async def _ask(
+        self, session: Session, page: str, provenance: Provenance, facts: TurnFacts, said: str
+    ) -> Mapping[str, Any]:
+        """Return the model's answer about `page`; ask again if its summary does not stand on what was said."""
         framed = Framer(self.skills, self.rng).frame("conversation", author="", uri=session.key, text=page)
         moment = local(parse_iso(session.last_active_at), self.timezone)
         asked = self.skills.render(_SKILL, "User Message Template", date=spoken(moment), transcript=framed)
+        answer: Mapping[str, Any] | None = None
         for _ in range(_TRIES):
             result = await self.gateway.chat_with_tools(
                 [Message("user", asked)],
@@ -227,9 +233,10 @@ class Distiller:
                 importance="owner" if is_main(session.key) else "own",
                 facts=facts,
             )
-            if (kept := result.arguments(KEEP)) is not None:
-                return kept
-        return {"summary": result.text}
+            answer = result.arguments(KEEP) or answer
+            if answer is not None and summary_of(answer, said, self.redactor.text):
+                break
+        return {"summary": result.text} if answer is None else answer
 
     def _message(self, session: Session, summary: str, provenance: Provenance) -> str:
         """Return the summary as the conversation holds it; a summary of others' words is framed as theirs."""

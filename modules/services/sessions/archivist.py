@@ -202,6 +202,8 @@ class Archivist:
         after = await self.database.run(lambda connection: store.kept_after(connection, session.key))
         if worth(said := [row for row in rows if row.created_at > after]):
             distilled = await self.distiller.distil(session, said, provenance, remembered_at=at, tags=tags)
+            if not distilled.summary:
+                await self.journal.record(_unsummarised_entry(session.key))
             if whole and is_main(session.key) and distilled.summary:
                 about = NewMemory("episode", "talk with the owner", distilled.summary, source=session.key)
                 # NOTE(self): last, so that it is among the newest notes of its day.
@@ -268,6 +270,12 @@ def _outcome_entry(session_key: str, outcome: ArchiveOutcome) -> Entry:
             return Entry("life", _LOOP, f"{session_key} stays as it is", None, outcome.reason)
         case _:
             return Entry("life", _LOOP, f"{session_key} is over", None, outcome.reason)
+
+
+def _unsummarised_entry(session_key: str) -> Entry:
+    """Return the journal entry about words that nothing stands for but their archive."""
+    reason = "the model gave none that uses the words of the conversation; the archive holds these"
+    return Entry("life", _LOOP, f"What is archived of {session_key} gets no summary", "warn", reason)
 
 
 def _left_behind_entry(session_key: str, reason: str) -> Entry:

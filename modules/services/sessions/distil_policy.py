@@ -12,6 +12,7 @@ from typing import Any
 
 from common.provenance import Provenance
 from common.session_keys import is_main
+from common.text.unspaced import index_tokens, take_apart
 from common.text.untrusted import clean, one_line
 from modules.services.memory.admission import Kind, NewMemory, kinds_from, trust_of
 from modules.services.sessions.types import MessageRow, blocks, words_of
@@ -31,10 +32,10 @@ SUMMARY_CHARS = 1600
 MOST_MEMORIES = 12
 
 _WORTH_MESSAGES = 4
-_WORTH_CHARS = 4000
+_WORTH_BYTES = 4000
 _SUBJECT_CHARS = 80
 _BODY_CHARS = 500
-_FEWEST_CHARS = 8
+_FEWEST_BYTES = 8
 _SUBJECT_WORDS = 6
 _STEM = 5
 _SHARE = 3
@@ -47,8 +48,8 @@ _NOTHING = re.compile(r"(?:none|nothing|n/?a|null|unknown|no \w+|not \w+|empty|-
 
 def worth(rows: Sequence[MessageRow]) -> bool:
     """Return whether a conversation is long enough to be distilled."""
-    words = sum(len(words_of(block)) for row in rows for block in blocks(row.message))
-    return len(rows) >= _WORTH_MESSAGES or words >= _WORTH_CHARS
+    size = sum(len(words_of(block).encode()) for row in rows for block in blocks(row.message))
+    return len(rows) >= _WORTH_MESSAGES or size >= _WORTH_BYTES
 
 
 def fields_for(session_key: str, provenance: Provenance) -> tuple[str, ...]:
@@ -125,14 +126,17 @@ def _divided(text: str) -> tuple[str, str]:
 
 def _usable(text: str, known: Collection[str]) -> bool:
     """Return whether a text says something, with at least a third of its words from the conversation."""
-    if len(text) < _FEWEST_CHARS or _NOTHING.fullmatch(text.rpartition(": ")[2]):
+    if len(text.encode()) < _FEWEST_BYTES or _NOTHING.fullmatch(text.rpartition(": ")[2]):
         return False
     stems = _stems(text)
     return len(stems & set(known)) * _SHARE >= len(stems)
 
 
 def _stems(text: str) -> set[str]:
-    return {word[:_STEM] for word in _WORD.findall(text.casefold())}
+    """Return the beginnings of the words of a text; of text without spaces, its pairs of characters."""
+    plain = text.casefold()
+    pairs = {token for token in index_tokens(plain) if len(token) > 1}
+    return pairs | {word[:_STEM] for word in _WORD.findall(take_apart(plain).rest)}
 
 
 def _cut(text: str, length: int) -> str:

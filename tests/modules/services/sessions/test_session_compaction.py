@@ -158,6 +158,15 @@ async def test_a_model_that_answers_nonsense_keeps_the_earlier_summary_and_nothi
     assert (await session_home.archivist.compact(session_id, BUDGET)).status == "done"
     assert SUMMARY in str((await session_home.history(session_id))[0].content)
     assert await session_home.memories.count() == 0
+    (told,) = await session_home.table("SELECT summary FROM journal WHERE line = 'warn'")
+    assert OWNER_SESSION in told["summary"]
+
+
+async def test_a_summary_of_something_else_is_asked_for_again(session_home: SessionHome) -> None:
+    session_id = await session_home.talk()
+    session_home.model.plays(keeps("Somebody conquered Antarctica yesterday evening."), keeps())
+    await session_home.archivist.compact(session_id, BUDGET)
+    assert SUMMARY in str((await session_home.history(session_id))[0].content)
 
 
 async def test_a_conversation_too_long_for_the_model_is_shown_from_its_newest_end(session_home: SessionHome) -> None:
@@ -322,6 +331,43 @@ def test_secrets_are_taken_out_before_anything_is_kept() -> None:
 )
 def test_a_summary_stands_on_what_was_said(said: object, summary: str) -> None:
     assert summary_of({"summary": said}, SAID, plain) == summary
+
+
+@pytest.mark.parametrize(
+    ("said", "summary", "rule", "else_"),
+    [
+        (
+            "我的猫叫米洛。它很喜欢吃鱼。明天我要去柏林出差一个星期。请你永远不要发关于我家人的帖子。",
+            "主人的猫叫米洛。喜欢吃鱼。主人明天要去柏林出差一周。并要求永远不要发关于家人的帖子。",
+            "家人: 不发帖子",
+            "天气: 浅水区的风暴来得更快",
+        ),
+        (
+            "私の猫の名前はミロで、魚が大好きです。家族のことは絶対に投稿しないでください。",
+            "ミロという猫を飼っており、魚が好き。家族のことは投稿しないよう頼まれた。",
+            "投稿: 家族のことは決して投稿しない",
+            "天気: 浅い海では嵐が速く来る",
+        ),
+        (
+            "แมวของฉันชื่อไมโล มันชอบกินปลา ห้ามโพสต์เรื่องครอบครัวของฉัน",
+            "เจ้าของมีแมวชื่อไมโลที่ชอบกินปลา และห้ามโพสต์เรื่องครอบครัว",
+            "การโพสต์: อย่าโพสต์เกี่ยวกับครอบครัวของเจ้าของ",
+            "พายุ: มาเร็วกว่าในน้ำตื้น",
+        ),
+        (
+            "제 고양이 이름은 마일로이고 생선을 좋아해요. 가족 이야기는 절대 올리지 마세요.",
+            "주인에게는 마일로라는 고양이가 있으며 생선을 좋아한다.",
+            "게시물: 가족에 관한 글은 절대로 올리지 않는다",
+            "날씨: 얕은 바다에서는 폭풍이 더 빨리 온다",
+        ),
+    ],
+)
+def test_a_talk_written_without_spaces_is_kept_as_any_other(said: str, summary: str, rule: str, else_: str) -> None:
+    assert summary_of({"summary": summary}, said, plain) == summary
+    assert summary_of({"summary": else_}, said, plain) == ""
+    answer = {"rules": [rule], "lessons": [else_]}
+    found = memories_of(answer, said, plain, session_key="owner:terminal", provenance=Provenance.OWNER)
+    assert [f"{one.subject}: {one.body}" for one in found] == [rule]
 
 
 def test_a_summary_is_short() -> None:
