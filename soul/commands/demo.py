@@ -27,7 +27,7 @@ from common.clock import SystemClock
 from common.constants import HOUR_MS
 from common.errors import Fatal, SoulError
 from common.files import write_atomic
-from common.settings import load_settings
+from common.settings import KNOWN, load_settings, unknown_among
 from modules.lives.bluesky.expression import CAUSE as EXPRESSION
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
@@ -187,22 +187,6 @@ def _locked(folder: Path) -> int:
 
 
 _STOP_GRACE_S = 8.0
-_OWN_VARIABLES = (
-    "AGENT_",
-    "OWNER_",
-    "ATPROTO_",
-    "AI_GATEWAY_",
-    "BUDGET_",
-    "CODING_",
-    "GITHUB_",
-    "MODEL_PRICES",
-    "OPERATOR_CONTACT",
-    "SOUL_",
-    "SPACE_",
-    "WORKSPACE_",
-    "MEMORY_DIR",
-    "POST_LANGUAGES",
-)
 TOKENS_PER_DAY = 60_000_000
 """For the scripted mind, whose tokens cost nothing: about twice what the most active resident uses in a day."""
 _TEMPO: Mapping[str, float] = {"maren": 1.5, "tobias": 2.0, "odile": 1.2}
@@ -458,9 +442,15 @@ async def _neighbours() -> AsyncIterator[_Children]:
         os.close(watched)
 
 
+def environment_of(root: Path) -> dict[str, str]:
+    """Return the environment of the resident in `root`: this one without settings, also misspelt ones."""
+    settings = {*KNOWN, *(one.name for one in unknown_among(os.environ, prefixes=()))}
+    environment = {key: value for key, value in os.environ.items() if not {key, key.upper()} & settings}
+    # NOTE(self): so that copies of the program are deleted with the demo.
+    return environment | {"XDG_STATE_HOME": str(root.parent)}
+
+
 async def _start(root: Path, watched: int) -> _Neighbour:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(_OWN_VARIABLES)}
-    environment["XDG_STATE_HOME"] = str(root.parent)  # their copies of the program are deleted with the demo
     with (root / "life.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -469,7 +459,7 @@ async def _start(root: Path, watched: int) -> _Neighbour:
             str(watched),
             str(root),
             pass_fds=(watched,),
-            env=environment,
+            env=environment_of(root),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,
             stderr=log,

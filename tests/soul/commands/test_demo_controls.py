@@ -22,7 +22,7 @@ from modules.runtime.home import Home, HomeLock
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.rituals.policy import memo_cause, opening_cause
-from soul.commands.demo import HomeControls, demo_folder, make_home
+from soul.commands.demo import HomeControls, demo_folder, environment_of, make_home
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.scenarios.test_scenario_own_skills import NAME, ONE, TWO, page_of, proposing, reflect
 from town.town import open_town
@@ -98,6 +98,13 @@ async def test_at_the_highest_speed_each_resident_can_read_its_settings(tmp_path
     async with open_town(homes=tmp_path, controls=HomeControls({})) as town:
         homes = [make_home(tmp_path / one.name, one, town, 1000) for one in town.residents]
     assert {load_settings(home.root).soul_speed for home in homes} == {1000}
+
+
+def test_no_setting_of_the_environment_reaches_a_resident(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ALARM_URL", "storage_url", "SLEEP_WATCH_URI", "SOUL_APPROVL"):
+        monkeypatch.setenv(name, "https://alarms.test")
+    assert "https://alarms.test" not in environment_of(tmp_path).values()
+    assert environment_of(tmp_path)["PATH"]
 
 
 async def test_what_began_with_something_else_is_no_thought_of_its_own(running_town: RunningTown) -> None:
