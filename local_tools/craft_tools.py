@@ -53,11 +53,15 @@ class CraftTools:
         return replace(self.words.end("Decided", Disposition("decided")), decision=args.model_dump())
 
 
-def craft_tools(table: WorkTable, skills: Skills) -> Sequence[Tool]:
-    """Return the tools of the family."""
+def craft_tools(table: WorkTable, skills: Skills, *, may_write: bool) -> Sequence[Tool]:
+    """Return the tools of the family; without `may_write` (no skill can be written) the owner's wish has none."""
     words = ToolWords(skills, OWN_TOOLS)
     tools, own, tool = CraftTools(table, words), Provenance.SELF, words.tool
+
+    def fits(turn: Turn) -> bool:
+        return may_write and is_owners_own(turn)
+
     return (
-        tool("self_improve", ImproveInput, "self", Provenance.OWNER, tools.improve, fits=is_owners_own),
+        tool("self_improve", ImproveInput, "self", Provenance.OWNER, tools.improve, fits=fits),
         tool("improvement_decide", DecisionInput, "self", own, tools.decide, subject=DecisionTurn, effect="look"),
     )

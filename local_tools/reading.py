@@ -67,11 +67,15 @@ class FindingInput(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ReadingTools:
-    """The handlers; `looks` leaves out what must not be read, and `table` holds what is to be looked up."""
+    """The handlers; `looks` leaves out what must not be read, and `table` holds what is to be looked up.
+
+    `per_day`: the most questions that are looked up a day; with 0, none is noted.
+    """
 
     atproto: Atproto
     looks: BlueskyLooks
     table: WorkTable
+    per_day: int
 
     @property
     def words(self) -> ToolWords:
@@ -217,7 +221,9 @@ def reading_tools(tools: ReadingTools) -> Sequence[Tool]:
         ("bluesky_trends", LimitInput, tools.trends),
     )
     tool, own = tools.words.tool, Provenance.SELF
-    want = tool("want_to_know", QuestionInput, "self", own, tools.want, named_only=True)
+    want = tool(
+        "want_to_know", QuestionInput, "self", own, tools.want, named_only=True, fits=lambda _: tools.per_day > 0
+    )
     return [
         *(tool(name, model, "social", own, handler, effect="look") for name, model, handler in handlers),
         replace(want, from_line=frozenset({"question"})),

@@ -93,7 +93,7 @@ class ImprovementHandler(Handler):
         if number and friction is None:
             return Disposition("silent", "gone", "it is not counted any more")
         if not self._rungs(friction) and not await self.proposals.open():
-            return Disposition("later", "no-rung", "nothing can be proposed here yet", _LOOK_S)
+            return _without_rung(item)
         if (proposal := await self._begun(item, friction)) is None:
             return Disposition("later", ONE_OPEN, "another proposal is open", _LOOK_S)
         if is_asked := proposal.state == "asked":
@@ -219,6 +219,13 @@ def _as_it_stands(friction: Friction, proposal: Proposal) -> Friction:
         return replace(friction, state="proposed", reason=reason)
     state = _LEAVES[proposal.state]
     return replace(friction, state=state, reason=reason, own_then=0 if state == "seen" else friction.own)
+
+
+def _without_rung(item: WorkItem) -> Disposition:
+    """Return what becomes of an item that no maker serves; a wish of the owner, which needs a skill, is over."""
+    if item.importance == "owner":
+        return Disposition("silent", "no-rung", "it can write no skill with SOUL_WORKSPACE=store")
+    return Disposition("later", "no-rung", "nothing can be proposed here yet", _LOOK_S)
 
 
 def _disposition(proposal: Proposal, left_s: float) -> Disposition:

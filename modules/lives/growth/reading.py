@@ -105,10 +105,6 @@ class ReadingHandler(Handler):
     name: str
     timezone: str = ""
 
-    def is_ready(self) -> bool:
-        """Return whether reading is on: `per_day` is above 0."""
-        return self.per_day > 0
-
     async def handle(self, item: WorkItem) -> Disposition:
         """Read about the question and keep what was found."""
         if wait := await self._wait(item):

@@ -103,7 +103,8 @@ def build_growth_life(
     report = GrowthReport(
         services.home, services.journal, services.database, services.experiences, craft.friction, clock
     )
-    return GrowthLife((handler, reading, improvement), perceiver, questions, craft, report)
+    handlers = (handler, reading, improvement) if per_day else (handler, improvement)
+    return GrowthLife(handlers, perceiver, questions, craft, report)
 
 
 def _build_craft(

@@ -52,7 +52,7 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
         *_github_tools(services),
         *_self_tools(services),
         *_memory_tools(services),
-        *craft_tools(services.work, services.skills),
+        *craft_tools(services.work, services.skills, may_write=services.settings.soul_workspace == "home"),
         *_talk_tools(services),
         *schedule_tools(ScheduleTools(services.schedules, services.skills)),
         *space_tools(services.skills),
@@ -102,7 +102,7 @@ def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
         *account_tools(accounts, skills),
         *message_tools(MessageTools(services.outbox, skills)),
         *picture_tools(services.pictures, publisher, on_bluesky, finder, skills),
-        *reading_tools(ReadingTools(atproto, on_bluesky.looks, services.work)),
+        *reading_tools(ReadingTools(atproto, on_bluesky.looks, services.work, services.settings.reading_per_day)),
         *web_tools(services.web, on_bluesky, skills),
     )
 

@@ -302,6 +302,16 @@ async def test_what_the_owner_wants_is_decided_at_once_and_told(running_town: Ru
         assert "there is no harbour" in str(waiting)
 
 
+async def test_who_can_write_no_skill_has_no_tool_for_a_wish_and_tells_the_owner(running_town: RunningTown) -> None:
+    async with awake(home_of(running_town, SOUL_WORKSPACE="store"), clock=at_noon()) as soul:
+        asked, turned = ToolCall("1", "self_improve", {"wish": WISH}), Turn("owner", Provenance.OWNER)
+        assert (await soul.app.lives.turn_services.turn_runner.executor.execute(asked, turned)).is_error
+        await owner_commands(soul.app, asyncio.Event()).answer(f"/improve {WISH}")
+        await soul.app.scheduler.run_guarded("work")
+        assert [one.state for one in await soul.app.services.work.newest("improvement", 5)] == ["done"]
+        assert "SOUL_WORKSPACE" in str(await soul.app.services.work.newest(NOTICE, 5))
+
+
 @pytest.mark.parametrize("provenance", [Provenance.SELF, Provenance.PEER, Provenance.STRANGER])
 async def test_only_an_owners_turn_has_the_tool_and_not_once_others_words_are_in_it(
     running_town: RunningTown, provenance: Provenance

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from adapters.watch.client import SleepWatch
 from common.provenance import Provenance
 from modules.lives.growth.reading import MOST_WAITING, want_to_know
 from modules.lives.growth.types import READING
@@ -17,6 +18,7 @@ from modules.services.day.rendering import DaySpent, led_to
 from modules.services.memory.admission import Memory, Query
 from modules.services.memory.recall import words_from
 from modules.services.rights.preferences import FRESH
+from soul.composition.wiring.sleep import build_sleep
 from tests.modules.lives.bluesky.test_preferences import declare
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.test_scenario_reflection import at_noon
@@ -84,7 +86,7 @@ async def test_a_question_is_looked_up_and_the_day_tells_what_was_found(running_
         assert await kept(life) == []
 
 
-@pytest.mark.parametrize(("per_day", "asked", "done"), [(1, 2, 1), (2, 2, 2), (0, 1, 0)])
+@pytest.mark.parametrize(("per_day", "asked", "done"), [(1, 2, 1), (2, 2, 2)])
 async def test_no_more_is_looked_up_in_a_day_than_the_owner_set(
     running_town: RunningTown, per_day: int, asked: int, done: int
 ) -> None:
@@ -96,6 +98,19 @@ async def test_no_more_is_looked_up_in_a_day_than_the_owner_set(
         await read(life)
         rows = await life.app.services.work.newest(READING, 9)
         assert sorted(one.state for one in rows) == ["done"] * done + ["pending"] * (asked - done)
+
+
+async def test_without_reading_no_question_is_noted_and_one_of_before_keeps_nobody_awake(
+    running_town: RunningTown,
+) -> None:
+    async with awake(running_town.make_home("rowan", READING_PER_DAY="0")) as life:
+        await ask(life, by=Provenance.OWNER)
+        assert await life.app.services.work.newest(READING, 9) == []
+        await want_to_know(life.app.services.work, QUESTION, is_owners=True)
+        services, lives = life.app.services, life.app.lives
+        sleep = build_sleep(services, [lives.work], lives.own_times, SleepWatch("", "", ""), lambda: life.app.scheduler)
+        assert sleep
+        assert not (await sleep.parts["work"]()).awake
 
 
 async def test_what_the_owner_wants_to_know_is_told_to_the_owner_and_stays_there(running_town: RunningTown) -> None:
