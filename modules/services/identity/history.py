@@ -192,11 +192,12 @@ class SelfHistory:
         return frozenset(line for line in gone - (lines[0] if lines else frozenset()) if line.strip())
 
     def held(self) -> HeldEdit | None:
-        """Return the waiting change, rebased on today's text; unchanged if it does not apply to it."""
+        """Return the waiting change, rebased on today's text; unchanged if it does not apply or its base is gone."""
         held, today = self._stored(), self.current()
         if held is None or not self.is_stale(held):
             return held
-        text = reapplied(self._base(held).decode(errors="replace"), held.content, today.decode(errors="replace"))
+        base = self._base(held).decode(errors="replace")
+        text = reapplied(base, held.content, today.decode(errors="replace")) if base else None
         return held if text is None else replace(held, content=text, base=sha256(today))
 
     def replaced_by(self, held: HeldEdit) -> bytes:
@@ -204,6 +205,7 @@ class SelfHistory:
         return self._base(held) if self.is_stale(held) else self.current()
 
     def _base(self, held: HeldEdit) -> bytes:
+        """Return the text from which a change was made; b"" if it is no longer kept."""
         return next((self.read(one) for one in self.versions() if one.sha256 == held.base), b"")
 
     def is_stale(self, held: HeldEdit) -> bool:

@@ -179,13 +179,16 @@ async def test_what_waited_is_applied_to_the_text_of_the_day_of_the_yes(
     assert (change and change.status, self_home.text, self_home.held) == ("changed", both, None)
 
 
+@pytest.mark.parametrize("later", [1, HISTORY_KEPT + 1])
 async def test_what_waited_and_fits_no_more_is_told_and_neither_it_nor_the_newer_text_is_lost(
-    self_home: SelfHome,
+    self_home: SelfHome, later: int
 ) -> None:
     wanted = BORN.replace("Plain and warm", "Loud")
     await self_home.keeper.change(wanted, reason="asked to", by="soul", hold="a stranger's words")
-    newer = BORN.replace("Plain and warm", "Plain, warm")
-    await self_home.keeper.change(newer, reason="the owner asked", by="soul")
+    for number in range(later):
+        newer = f"{BORN.replace('Plain and warm', 'Plain, warm')}- {number}\n"
+        await self_home.clock.advance(1)
+        await self_home.keeper.change(newer, reason="the owner asked", by="soul")
     with pytest.raises(NotWaiting, match="were changed since"):
         await self_home.keeper.approve()
     assert self_home.text == newer
