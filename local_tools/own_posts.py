@@ -75,7 +75,7 @@ class WaitingActInput(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class OwnPostTools:
-    """The handlers, with their services; `timezone` is the owner's."""
+    """The handlers, with their services; `timezone` is the owner's, `languages` those of the posts."""
 
     outbox: Outbox
     publisher: Publisher
@@ -85,6 +85,7 @@ class OwnPostTools:
     rng: random.Random
     clock: Clock
     timezone: str
+    languages: Sequence[str]
 
     @property
     def words(self) -> ToolWords:
@@ -182,7 +183,8 @@ class OwnPostTools:
             if subject.revisions.ask_for_better(text, advice):
                 revision = self._revision(text, advice, subject.tool)
                 return ToolResult(revision, is_error=True, draft=text)
-            text = add_invitation(text, Prompts(self.skills).invitations("Direct"), most)
+            if all(one.lower().split("-")[0] == "en" for one in self.languages):
+                text = add_invitation(text, Prompts(self.skills).invitations("Direct"), most)
         published = await self.publisher.post(
             shown.credited(text) if shown else text,
             post_terms(

@@ -21,12 +21,13 @@ from town.model.types import ChatRequest, Completion
 HALF_AN_HOUR_S = 1800
 
 
-@pytest.mark.parametrize("limits", ["", "asks no questions"])
+@pytest.mark.parametrize(("limits", "languages"), [("", "en"), ("asks no questions", "en"), ("", "de,en")])
 async def test_a_thought_that_invites_nobody_even_when_asked_gets_an_invitation_unless_the_owner_rules_things_out(
-    running_town: RunningTown, limits: str
+    running_town: RunningTown, limits: str, languages: str
 ) -> None:
     running_town.mind.answer = lambda _: call("bluesky_post", text="Tin sings at night.")
-    home, plain = running_town.make_home("rowan"), ["Moss.", "Slate hums.", "Copper is green.", "Rain falls."]
+    home = running_town.make_home("rowan", POST_LANGUAGES=languages)
+    plain = ["Moss.", "Slate hums.", "Copper is green.", "Rain falls."]
     for said in plain:
         running_town.network.post_as(running_town.account("rowan"), said)
     async with awake(home, clock=HastyClock()) as life:
@@ -36,7 +37,7 @@ async def test_a_thought_that_invites_nobody_even_when_asked_gets_an_invitation_
         await life.send()
         told = [one.entry for one in await life.app.services.journal.recent(100) if one.entry.loop == "expression"]
     (text,) = [one for one in running_town.texts("rowan") if one not in plain]
-    if limits:
+    if limits or languages != "en":
         assert text == "Tin sings at night."
         return
     assert text.startswith("Tin sings at night. ")

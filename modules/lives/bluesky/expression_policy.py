@@ -17,6 +17,7 @@ from common.intervals import EXPRESSION_MAX_INTERVAL_MS, EXPRESSION_MIN_INTERVAL
 from common.result import Decision
 from common.state import Json
 from common.text.graphemes import grapheme_len
+from common.text.phrases import asks
 from common.text.strings import dedup_key
 from common.wording import counted
 from modules.runtime.scheduler.quiet_hours import QUIET_HOURS_END, is_quiet_hours
@@ -58,7 +59,6 @@ _VARIABLE = re.compile(r"\{\{\s*(?P<name>value[12]?|designName|designUrl)\s*\}\}
 _TASTE, _INSPIRATION = "visualTaste", "designInspiration"
 
 _LINK = re.compile(r"https?://\S+", re.IGNORECASE)
-_QUESTION = re.compile(r"\w[^\w?？؟]*[?？؟]")  # noqa: RUF001 - as Chinese and Arabic write it
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ def fill(template: str, values: Sequence[str], design: DesignSource | None = Non
 
 def invites(text: str) -> bool:
     """Return whether `text` gives its readers something to answer or to use: a question, or a link."""
-    return _LINK.search(text) is not None or _QUESTION.search(text) is not None
+    return _LINK.search(text) is not None or (asks(text) and any(map(str.isalnum, text)))
 
 
 def lacks_invitation(text: str, said: Sequence[str]) -> bool:

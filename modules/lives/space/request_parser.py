@@ -21,6 +21,7 @@ from common.schemas import GITHUB_COMMITMENT_TYPES, CommitmentType
 from common.text.hidden import skeleton
 from common.text.intent_rules import LINK
 from common.text.patterns import lazy_regex
+from common.text.phrases import asks
 from common.text.untrusted import clean
 from common.text.utf16 import u16_len, u16_slice
 from modules.lives.space.types import HistoryEntry, HostLine, Question, RequestContent
@@ -189,7 +190,6 @@ def _repo(owner: str, name: str) -> str | None:
 
 _LINES_BEFORE = 6
 _LINE_CHARS = 320
-_QUESTION_MARKS = frozenset("?？؟")  # noqa: RUF001 - as Chinese and Arabic write it
 
 
 def host_line(history: Sequence[HistoryEntry], entry: HistoryEntry) -> HostLine:
@@ -205,7 +205,7 @@ def _question(before: Sequence[HistoryEntry], answer: str) -> Question | None:
     for one in reversed(before):
         if one.is_host:
             break
-        if not _QUESTION_MARKS.isdisjoint(LINK.sub("", one.content)):
+        if asks(LINK.sub("", one.content)):
             asked.setdefault(one.name, Question(one.name, one.content))
     if not asked:
         return None

@@ -95,6 +95,7 @@ def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
         services.rng,
         services.clock,
         services.me.timezone,
+        services.settings.post_languages,
     )
     return (
         *bluesky_tools(on_bluesky),

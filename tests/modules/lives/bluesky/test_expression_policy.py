@@ -199,6 +199,12 @@ def test_what_was_due_at_night_or_after_the_days_last_post_waits_for_a_moment_in
         ("What squeaks on your bike only in one weather?", True),
         ("It broke twice (and yours?).", True),
         ("雨の音が好きですか？", True),  # noqa: RUF001 - as Japanese writes it
+        ("これはどう思いますか。", True),
+        ("静か。", False),
+        ("Τι νομίζετε;", True),  # noqa: RUF001 - as Greek writes it
+        ("Ի՞նչ եք կարծում", True),
+        ("ما رأيك؟", True),
+        ("Slate; tin.", False),
         ("A checklist I use: https://example.com/a", True),
         ("I prefer the one which lies between two rivers.", False),
         ("?", False),
