@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Literal
 
@@ -48,10 +49,12 @@ class WebTools:
         content: object = page.text[:_HTML_CHARS]
         if args.extract == "json":
             try:
-                content = parse(page.body[:_HTML_CHARS])
+                content = await asyncio.to_thread(parse, page.body)
             except ValueError:
                 return self._words.error("No JSON")
-        elif args.extract == "text" and "json" not in page.kind and page.kind != "text/plain":
+            if len(whole := json.dumps(content, ensure_ascii=False)) > _HTML_CHARS:
+                content = whole[:_HTML_CHARS]
+        elif args.extract == "text" and page.kind.endswith(("html", "xml")):
             content = (await asyncio.to_thread(text_of_page, page.text))[:_TEXT_CHARS]
         return self._on_bluesky.framed({"url": page.url, "content": content}, uri=page.url)
 

@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from common.clock import SystemClock
 from common.provenance import Provenance
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
-from tests.running_town import RunningSoul, RunningTown, awake
+from tests.running_town import RunningSoul, RunningTown, awake, served
 from town.gallery.library import picture
 from town.gallery.service import gallery_app
 from town.model.types import Completion
@@ -146,6 +149,18 @@ async def test_among_others_words_only_what_was_listed_is_fetched_and_the_post_w
     await sharing.life.app.services.outbox.approve(intent.id)
     await sharing.life.send()
     assert len(sharing.shown()) == 1
+
+
+async def test_what_is_no_markup_is_read_as_it_is_and_long_json_is_shortened(sharing: Sharing) -> None:
+    table, rows = "day,height\n2026-11-01,3.2", [{"id": number, "name": "tide"} for number in range(3000)]
+    pages = [
+        Route("/table", lambda _: Response(table, media_type="text/csv")),
+        Route("/tides", lambda _: JSONResponse(rows)),
+    ]
+    async with served(Starlette(routes=pages)) as (url,):
+        assert read(await sharing.use("web_fetch", url=f"{url}/table"))["content"] == table
+        told = read(await sharing.use("web_fetch", url=f"{url}/tides", extract="json"))
+        assert told["content"].startswith('[{"id": 0')
 
 
 UNFIT: list[tuple[dict[str, str], str]] = [
