@@ -40,7 +40,7 @@ from modules.services.memory.admission import (
     kinds_from,
     refusal,
 )
-from modules.services.memory.profiles import FIELDS, LIMITS, POSTING, POSTS_A_DAY, Profiles, Subject
+from modules.services.memory.profiles import FIELDS, LIMITS, POSTING, POSTS_A_DAY, STANDING_LENGTH, Profiles, Subject
 from modules.services.memory.recall import MemoryRenderer, trusted, words_of
 from modules.services.memory.rows import MemoryStore
 from modules.services.skills.skills import Framer, Skills
@@ -92,8 +92,8 @@ class OnboardingInput(BaseModel):
     role: str
     agent_name: str = ""
     voice: str = ""
-    limits: str = ""
-    posting: str = ""
+    limits: str = Field(default="", max_length=STANDING_LENGTH)
+    posting: str = Field(default="", max_length=STANDING_LENGTH)
     posts_a_day: int | None = Field(default=None, ge=0)
     user_location: str = ""
     user_about: str = ""

@@ -336,6 +336,8 @@ async def test_the_first_talk_ends_once(rig: Rig) -> None:
     nothing = await rig.use("complete_commissioning", OWNERS, user_name="", role=" ")
     assert (nothing.is_error, rig.completed) == (True, [])
     said = {"user_name": "Ana", "role": "looks after roofs", "agent_name": "Rowan", "voice": ""}
+    long = await rig.use("complete_commissioning", OWNERS, **said, limits="x" * 2_001)
+    assert (rig.completed, "limits" in long.content) == ([], True)
     result = await rig.use("complete_commissioning", OWNERS, **said)
     assert not result.is_error
     assert rig.completed == [({"name": "Rowan", "role": "looks after roofs"}, {"name": "Ana"})]

@@ -18,7 +18,7 @@ from common.settings import complaint
 from common.text.handles import named_handles
 from modules.services.memory import policy
 from modules.services.memory.admission import Kind, NewMemory
-from modules.services.memory.profiles import FIELD_LENGTH, VALUE_LENGTH, Subject
+from modules.services.memory.profiles import FIELD_LENGTH, STANDING_LENGTH, Subject
 
 VERSION = 1
 MARKS = ("commissioned_at",)
@@ -92,7 +92,7 @@ class ProfileLine(_Strict):
     record: Literal["profile"] = "profile"
     subject: Subject
     field: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=FIELD_LENGTH)
-    value: str = Field(min_length=1, max_length=VALUE_LENGTH)
+    value: str = Field(min_length=1, max_length=STANDING_LENGTH)
     updated_at: Moment
     updated_by: str
 

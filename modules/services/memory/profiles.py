@@ -22,7 +22,7 @@ from modules.services.skills.skills import Skills
 
 Subject = Literal["agent", "user"]
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
-FIELD_LENGTH, VALUE_LENGTH = 40, 500
+FIELD_LENGTH, VALUE_LENGTH, STANDING_LENGTH = 40, 500, 2_000
 LIMITS, POSTING, POSTS_A_DAY = "limits", "posting", "posts_a_day"
 """Fields of the SOUL's profile: what its owner rules out, wants of its own posts, and allows as posts per day."""
 STANDING = (LIMITS, POSTING)
@@ -31,6 +31,7 @@ FIELDS = frozenset({*STANDING, POSTS_A_DAY, "name", "role", "voice", "location",
 """The fields that the program uses; the model may name others."""
 
 BLOCK_TOKENS = 400
+"""For all fields of both profiles but `STANDING`, which are always shown."""
 
 _OWNER = "owner_did"
 _SHOWN_LENGTH = 160
@@ -98,7 +99,8 @@ def initialise(
     """Set the fields inside a transaction of the caller; empty values and unusable names are left out."""
     for subject, fields in (("agent", agent), ("user", user)):
         for name, value in fields.items():
-            known, said = field_name(name), one_line(value, VALUE_LENGTH)
+            known = field_name(name)
+            said = one_line(value, _length_of(known))
             if known and said:
                 connection.execute(_UPSERT, (subject, known, said, iso(now), by))
 
@@ -135,17 +137,17 @@ def profile_block(
 ) -> str:
     """Return the profiles as a compact part of a prompt, in whole fields, limits first; "" if there are none.
 
+    `max_tokens` is for all but the fields of `STANDING`, which are shown in addition.
     With `public_only` the owner's profile is left out, and what they want of the SOUL's own posts.
     """
     private = {POSTING, POSTS_A_DAY} if public_only else ()
     agent = sorted(profile.agent.items(), key=lambda item: item[0] not in STANDING)
     wanted = [("agent", name, value) for name, value in agent if name not in private]
     wanted += [] if public_only else [("user", name, value) for name, value in profile.user.items()]
-    told = [(of, f"{name}: {value if name in STANDING else _shortened(value)}") for of, name, value in wanted]
-    if estimate(text := _block(told, skills)) <= max_tokens:
-        return text
     shown: list[tuple[str, str]] = []
-    for one in told:
+    for of, name, value in wanted:
+        one = (of, f"{name}: {value if name in STANDING else _shortened(value)}")
+        max_tokens += estimate(one[1]) if name in STANDING else 0
         if estimate(_block([*shown, one], skills)) <= max_tokens:
             shown.append(one)
     return _block(shown, skills)
@@ -197,8 +199,8 @@ class Profiles:
             if is_standing and gone not in before:
                 return ProfileChange(accepted=False, reason="what is taken back does not stand there in these words")
             after = with_added(before, said, local(now, timezone).date(), gone) if is_standing else said
-            if len(after) > VALUE_LENGTH:
-                return ProfileChange(accepted=False, reason=f"all of it would be longer than {VALUE_LENGTH} characters")
+            if len(after) > (most := _length_of(known)):
+                return ProfileChange(accepted=False, reason=f"all of it would be longer than {most} characters")
             if after:
                 connection.execute(_UPSERT, (subject, known, after, iso(now), by))
             else:
@@ -213,6 +215,10 @@ def _block(told: Iterable[tuple[str, str]], skills: Skills) -> str:
     for subject, line in told:
         lines[subject].append(line)
     return skills.render("memory", "Profile", **{about: "; ".join(each) for about, each in lines.items()}).strip()
+
+
+def _length_of(name: str) -> int:
+    return STANDING_LENGTH if name in STANDING else VALUE_LENGTH
 
 
 def _shortened(value: str) -> str:

@@ -262,7 +262,19 @@ async def test_a_change_without_the_owners_own_words_is_refused(
     assert (await profiles.get()).user == {"name": "Anna"}
 
 
-@pytest.mark.parametrize(("field", "value"), [("?!", "x"), ("limits", " \n"), ("limits", "x" * 501)])
+async def test_many_limits_are_kept_from_the_first_talk_on_and_shown_beside_all_else(
+    memory_home: MemoryHome, profiles: Profiles
+) -> None:
+    limits = "; ".join(f"never write about the house number {number}" for number in range(45))
+    await set_profiles(memory_home.database, memory_home.clock, {"name": "Rowan", "limits": limits}, {}, "owner")
+    change = await profiles.update("agent", "limits", "no names", evidence="call me Ana", owner_words=SAID, by="owner")
+    assert change.accepted
+    told = profile_block(await profiles.get(), SKILLS, estimate, public_only=True)
+    assert f"limits: {limits}; no names (said on" in told
+    assert "name: Rowan" in told
+
+
+@pytest.mark.parametrize(("field", "value"), [("?!", "x"), ("limits", " \n"), ("limits", "x" * 2_001)])
 async def test_a_field_without_a_name_and_a_limit_without_a_value_or_too_long_is_refused(
     profiles: Profiles, field: str, value: str
 ) -> None:
