@@ -24,7 +24,7 @@ from modules.services.experiences.types import NewExperience
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.types import Version
 from modules.services.memory.admission import NewMemory
-from soul.commands.reflect import run_reflect
+from soul.commands.reflect import reflect_now, run_reflect
 from soul.commands.run import owner_commands
 from soul.commands.self_ import run_self_check, run_self_log, run_self_rollback, run_self_show
 from tests.hasty_clock import HastyClock
@@ -167,11 +167,17 @@ async def test_nobody_reflects_at_night_but_at_the_owners_word(running_town: Run
         assert await reflect(soul) == "done changed"
 
 
-async def test_a_change_that_was_made_before_a_kill_is_not_made_again(running_town: RunningTown) -> None:
+@pytest.mark.parametrize("is_ordered", [False, True])
+async def test_a_change_that_was_made_before_a_kill_is_not_made_again(
+    running_town: RunningTown,
+    is_ordered: bool,  # noqa: FBT001 - a table
+) -> None:
     home, clock = home_of(running_town), at_noon()
     running_town.mind.answer = growing("One thing at a time.", named)
     async with six_hours_old(home, clock) as soul:
         await lives_through(soul, told("o1", "Ask about one thing at a time."))
+        if is_ordered:
+            await reflect_now(soul.app.services.work, soul.clock, "UTC")
         assert await reflect(soul) == "done changed"
         asked = len(reflections(running_town))
     with closing(sqlite3.connect(home.database)) as connection:

@@ -12,7 +12,7 @@ from modules.lives.growth.policy import INTERVAL, Earlier, ReflectionMoment, why
 from modules.lives.growth.types import KIND
 from modules.runtime.journal.rows import newest_reason
 from modules.runtime.scheduler.quiet_hours import is_quiet, not_at_night
-from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences.log import newest_open
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, WorkItem
 
@@ -29,7 +29,6 @@ class ReflectionPerceiver:
     """
 
     table: WorkTable
-    experiences: ExperienceLog
     events: Callable[[], int]
     began: Callable[[], Awaitable[datetime | None]]
     clock: Clock
@@ -44,7 +43,7 @@ class ReflectionPerceiver:
         now = self.clock.now()
         moment = ReflectionMoment(
             local(now, self.timezone),
-            await self.experiences.newest_id(),
+            await self.table.database.run(newest_open),
             self.events(),
             _earlier(last) if last else None,
             is_quiet=is_quiet(now, self.timezone, keeps_hours=self.clock.keeps_hours),
@@ -52,14 +51,14 @@ class ReflectionPerceiver:
             since=self.clock.since,
         )
         if why := why_due(moment):
-            await add_reflection(self.table, self.clock, self.timezone, why, seen=moment.newest, events=moment.events)
+            await add_reflection(self.table, self.clock, self.timezone, why, events=moment.events)
 
     async def due(self) -> datetime | None:
         """Return when a reflection is due if nothing more happens; None for never, or if one waits already."""
         newest = await self.table.newest(KIND, 1)
         last = newest[0] if newest else None
         seen = _earlier(last).seen if last else 0
-        if (last is not None and last.state == "pending") or await self.experiences.newest_id() <= seen:
+        if (last is not None and last.state == "pending") or await self.table.database.run(newest_open) <= seen:
             return None
         begin = parse_iso(last.created_at) if last else await self.began()
         if begin is None:
@@ -69,7 +68,7 @@ class ReflectionPerceiver:
 
 
 async def add_reflection(
-    table: WorkTable, clock: Clock, timezone: str, why: str, *, seen: int = 0, events: int = 0, forced: bool = False
+    table: WorkTable, clock: Clock, timezone: str, why: str, *, events: int = 0, forced: bool = False
 ) -> str:
     """Add a row for the next slot of the local day; return the key of the row that waits.
 
@@ -82,6 +81,7 @@ async def add_reflection(
         return newest[0].key
     day = f"{local(clock.now(), timezone):%Y-%m-%d}"
     key = f"{day}/{len(await table.newest(KIND, 1_000, key_prefix=f'{day}/')) + 1}"
+    seen = await table.database.run(newest_open)
     payload = {"why": why, "seen": seen, "events": events, "forced": forced}
     await table.add(NewWork(KIND, key, payload, importance="owner" if forced else "own"))
     return key

@@ -89,11 +89,6 @@ class ExperienceLog:
         statement = f"UPDATE experiences SET version = ? WHERE version = '' AND id IN ({marks})"  # noqa: S608 - a constant
         await self.database.run(lambda connection: connection.execute(statement, (version, *ids)))
 
-    async def newest_id(self) -> int:
-        """Return the number of the newest open experience; 0 if there is none."""
-        query = "SELECT coalesce(max(id), 0) FROM experiences WHERE version = ''"
-        return int(await self.database.run(lambda connection: connection.execute(query).fetchone()[0]))
-
     async def time_span(self) -> TimeSpan:
         """Return how many experiences there ever were, and the time of the first one that is still stored."""
         query = "SELECT coalesce(max(id), 0), coalesce(min(at), '') FROM experiences"
@@ -107,6 +102,11 @@ class ExperienceLog:
             return False
         preference = (await self.consents.of([new.did])).get(new.did)
         return preference is not None and preference.inference != "deny"
+
+
+def newest_open(connection: sqlite3.Connection) -> int:
+    """Return the number of the newest open experience; 0 if there is none."""
+    return int(connection.execute("SELECT coalesce(max(id), 0) FROM experiences WHERE version = ''").fetchone()[0])
 
 
 def named(connection: sqlite3.Connection, names: Collection[str]) -> list[Experience]:

@@ -79,7 +79,6 @@ def build_growth_life(
     )
     perceiver = ReflectionPerceiver(
         table=services.work,
-        experiences=services.experiences,
         events=lambda: services.relationships.reflection.events,
         began=services.journal.began,
         clock=clock,
