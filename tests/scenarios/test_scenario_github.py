@@ -234,6 +234,23 @@ async def test_a_person_who_goes_on_after_the_answer_is_heard_without_a_mention(
     assert place.comments == [SAID, "By the third week, says rowan to @kit."]
 
 
+async def test_a_mention_that_was_written_while_a_comment_was_composed_is_answered_too(place: Place) -> None:
+    answer, said = minding(SAID, "Three weeks, with two of the pages."), list[str]()
+
+    def slow(request: ChatRequest) -> Completion:
+        if "github_create_issue_comment" in {offer.name for offer in request.offers} and not said:
+            said.append("@rowan how many weeks would you measure?")
+            place.say("anna", said[0])
+        return answer(request)
+
+    place.town.mind.answer = slow
+    place.say("kit", "@rowan which of the two loses fewer readers?")
+    async with awake(place.home(), clock=CLOCK) as soul:
+        for _ in range(3):
+            await look(soul)
+    assert place.comments == [SAID, "Three weeks, with two of the pages."]
+
+
 @pytest.mark.slow
 async def test_a_thread_that_the_soul_left_is_entered_again_once_for_a_mention_and_always_for_the_owner(
     place: Place,

@@ -45,7 +45,8 @@ EngagementState = Literal["new", "active", "awaiting_response", "concluded", "cl
 class Engagement(FileRecord):
     """The record of one thread. `our_comment_id` is our newest comment at the time when the thread was last read.
 
-    `silent_over` is the digest of the thread when the model last chose silence, "" if it never did.
+    `silent_over` is the digest of the thread when the model last chose silence, "" if it never did. `reading` is the
+    time of the newest comment at the last attempt to answer, and `read_until` that at the last one that succeeded.
     """
 
     owner: str
@@ -64,6 +65,8 @@ class Engagement(FileRecord):
     concluded_at: Moment | None = None
     reengagement_count: int = 0
     silent_over: str = ""
+    reading: Moment | None = None
+    read_until: Moment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +126,15 @@ def after(record: Engagement | None, event: EngagementEvent, now: datetime) -> E
             return _read(record, event, now)
         case Commented():
             changes: dict[str, object] = {"last_commented_at": now, "state": "awaiting_response"}
+            changes["read_until"] = record.reading
         case StayedSilent(thread=thread):
-            changes = {"silent_over": thread.digest}
+            changes = {"silent_over": thread.digest, "read_until": record.reading}
         case Reentered(by_owner=by_owner):
             count = record.reengagement_count + (0 if by_owner else 1)
             changes = {"state": "active", "concluded_at": None, "conclusion_reason": None, "reengagement_count": count}
         case LeftThread(reason=reason):
             changes = {"state": "concluded", "concluded_at": now, "conclusion_reason": reason}
+            changes["read_until"] = record.reading
     return record.replace(last_checked=now, **changes)
 
 
@@ -157,6 +162,8 @@ def _read(record: Engagement, event: ThreadRead, now: datetime) -> Engagement:
         "our_comment_count": len(own),
         **({"our_comment_id": own[-1].id, "last_commented_at": own[-1].created_at} if own else {}),
     }
+    if event.is_to_be_answered:
+        seen["reading"] = (event.thread.comments or (event.thread.issue,))[-1].created_at
     state: EngagementState = "active" if event.is_to_be_answered else "awaiting_response"
     if not event.thread.is_open:
         state = "closed"

@@ -13,7 +13,6 @@ from adapters.atproto.types import Actor
 from adapters.github.client import GitHub
 from adapters.github.sending import has_moved
 from adapters.github.types import Account, Comment, Issue, PullRequest, Review, ReviewComment
-from common.clock import iso
 from common.errors import Transient
 from common.importance import Importance
 from common.result import ApiResult, Err, Ok, answering
@@ -185,6 +184,8 @@ class ThreadHandler(Handler):
         thread = await self._read(waiting)
         if isinstance(thread, Disposition):
             return thread
+        if record := self.state.known(waiting.talk_key):
+            thread = replace(thread, read_until=record.read_until)
         people = await self.trust.people()
         known = KnownParticipants(self.github.login, people, peers_beside(thread, people))
         in_workspace = self._is_in_workspace(waiting)
@@ -256,8 +257,7 @@ class ThreadHandler(Handler):
             return decision_of(ResponseCode.NOTHING_NEW)
         if record.state != "concluded":
             return decision
-        left_at = iso(record.concluded_at) if record.concluded_at else None
-        if not may_reenter(thread, known.login, left_at, record.reengagement_count, options):
+        if not may_reenter(thread, known.login, record.concluded_at, record.reengagement_count, options):
             return decision_of(ResponseCode.CONCLUDED)
         self.state.note(waiting.talk_key, Reentered(by_owner=by_owner))
         return decision

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
 
 from adapters.github.types import Account, Comment, Review, ReviewComment
-from common.clock import parse_iso
 from common.text.github_text import mentioned_logins
 from common.text.strings import normalize_post_text
 from modules.lives.github.types import (
@@ -200,16 +201,16 @@ def decision_of(code: ResponseCode) -> ResponseDecision:
 
 
 def may_reenter(
-    thread: IssueThread, login: str, concluded_at: str | None, reentries: int, options: ThreadOptions
+    thread: IssueThread, login: str, concluded_at: datetime | None, reentries: int, options: ThreadOptions
 ) -> bool:
     """Return whether we may re-enter a thread that we left.
 
-    The owner may always call us back; others once, by a mention written after we left, or by requesting our review.
+    The owner may always call us back; others once, by a mention that we had not read when we left, or by
+    requesting our review.
     """
     if options.is_owner_request or concluded_at is None:
         return True
-    left_at = parse_iso(concluded_at)
-    since = [one for one in thread.later_than(login) if parse_iso(one.created_at) > left_at]
+    since = replace(thread, read_until=thread.read_until or concluded_at).unread
     return reentries < MOST_REENTRIES and (options.is_review_requested or _any_mentions(since, login))
 
 

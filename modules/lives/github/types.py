@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
 from typing import Literal
 
 from adapters.github.types import Comment, Issue, ReviewComment
+from common.clock import parse_iso
 from modules.services.agent.tools.types import Revision
 from modules.services.github_threads.threads import WaitingThread
 from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody, ReviewBody
@@ -73,11 +75,15 @@ class ThreadOptions:
 
 @dataclass(frozen=True, slots=True)
 class IssueThread:
-    """An issue or pull request with its comments, oldest first; with `line`, only the comments on that line."""
+    """An issue or pull request with its comments, oldest first; with `line`, only the comments on that line.
+
+    `read_until` is the time of the newest comment that we had read when we last answered or chose silence.
+    """
 
     issue: Issue
     comments: tuple[Comment, ...] = ()
     line: ReviewComment | None = None
+    read_until: datetime | None = None
 
     @property
     def is_open(self) -> bool:
@@ -91,14 +97,24 @@ class IssueThread:
         words = (self.issue.title, self.issue.body, *sorted(self.issue.assignees), *said)
         return sha256("\0".join(words).encode()).hexdigest()
 
+    @property
+    def unread(self) -> tuple[Comment, ...]:
+        """The comments that were written after `read_until`."""
+        read = self.read_until
+        return tuple(one for one in self.comments if read is None or parse_iso(one.created_at) > read)
+
     def by(self, login: str) -> tuple[Comment, ...]:
         """Return the comments of one account."""
         return tuple(one for one in self.comments if one.author.lower() == login.lower())
 
     def later_than(self, login: str) -> tuple[Comment, ...]:
-        """Return what others wrote after the last comment of an account; all comments if it wrote none."""
+        """Return what others wrote after the last comment of an account or while it arose; all if it wrote none."""
         places = [place for place, one in enumerate(self.comments) if one.author.lower() == login.lower()]
-        return self.comments[places[-1] + 1 :] if places else self.comments
+        if not places:
+            return self.comments
+        unread = self.unread if self.read_until else ()
+        missed = (one for one in self.comments[: places[-1]] if one in unread and one.author.lower() != login.lower())
+        return (*missed, *self.comments[places[-1] + 1 :])
 
 
 @dataclass(frozen=True, slots=True)

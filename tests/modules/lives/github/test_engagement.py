@@ -16,7 +16,7 @@ import pytest
 
 from adapters.github.client import GitHub
 from adapters.web.client import http_transport_factory
-from common.clock import FakeClock
+from common.clock import FakeClock, parse_iso
 from common.result import Ok
 from modules.lives.github.engagement import (
     FILE,
@@ -24,10 +24,12 @@ from modules.lives.github.engagement import (
     OVER_AFTER,
     Commented,
     Engagement,
+    EngagementEvent,
     GitHubPerceiver,
     GitHubState,
     LeftThread,
     Reentered,
+    StayedSilent,
     ThreadRead,
     Tracked,
     after,
@@ -76,6 +78,23 @@ def test_the_state_follows_what_was_read_and_said() -> None:
     closed = after(again, ThreadRead(thread((ME, "a"), state="closed"), ME, is_to_be_answered=False), NOW)
     assert closed
     assert closed.state == "closed"
+
+
+def noted(record: Engagement, event: EngagementEvent) -> Engagement:
+    found = after(record, event, NOW)
+    assert found
+    return found
+
+
+def test_what_an_attempt_to_answer_read_counts_as_read_once_it_succeeds() -> None:
+    record = known()
+    for count, event in enumerate((Commented(), LeftThread("enough"), StayedSilent(thread()))):
+        before = record.read_until
+        for said in ([], [("kit", "hm")] * count):
+            record = noted(record, ThreadRead(thread(*said), ME, is_to_be_answered=True))
+            assert record.read_until == before
+        record = noted(record, event)
+        assert record.read_until == parse_iso(at(count))
 
 
 def test_a_thread_that_we_left_stays_so_until_it_is_entered_again_and_only_others_are_counted() -> None:

@@ -11,6 +11,7 @@ from typing import get_args
 import pytest
 
 from adapters.github.types import Account, Comment, ReviewComment
+from common.clock import parse_iso
 from common.text.markdown import without_html_comments
 from modules.lives.github import policy
 from modules.lives.github.policy import (
@@ -173,10 +174,12 @@ def test_a_thread_that_we_left_is_entered_again_for_the_owner_or_once_for_a_ment
 ) -> None:
     found = thread(*said)
     options = OWNER if by_owner else NONE
-    assert may_reenter(found, ME, at(1), reentries, options) is may
-    assert may_reenter(found, ME, at(2), reentries, options) is by_owner
+    first, second = parse_iso(at(1)), parse_iso(at(2))
+    assert may_reenter(found, ME, first, reentries, options) is may
+    assert may_reenter(found, ME, second, reentries, options) is by_owner
+    assert may_reenter(replace(found, read_until=first), ME, second, reentries, options) is may
     assert may_reenter(found, ME, None, reentries, options)
-    assert may_reenter(found, ME, at(2), reentries, REVIEW) is (reentries == 0)
+    assert may_reenter(found, ME, second, reentries, REVIEW) is (reentries == 0)
 
 
 def test_a_login_that_is_somebody_else_s_now_is_neither_the_owners_nor_a_peers() -> None:
