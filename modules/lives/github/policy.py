@@ -27,6 +27,7 @@ MOST_REENTRIES = 1
 
 _KEPT_OPEN = frozenset({FINISHED_LABEL, "plan", "discussion"})
 _LATEST = 5
+"""How many of the newest comments of a thread that we did not answer are searched for a mention again."""
 _MOST_OWN = 3
 _MANY = 3
 _CROWD = 2
@@ -146,9 +147,8 @@ def _row_after_own(
 ) -> tuple[ResponseCode, Urgency]:
     if not _has_people(later, login, peers) and not _any_mentions(later, login):
         return ResponseCode.PEERS_ONLY, "none"
-    latest = thread.comments[-_LATEST:]
-    ours = _names(peers) | {login.lower()}
-    by_people = [one for one in latest if one.author.lower() not in ours and not is_program(one.author)]
+    known = _names(peers)
+    by_people = [one for one in later if one.author.lower() not in known and not is_program(one.author)]
     if len(thread.by(login)) >= _MOST_OWN and not _any_mentions(by_people, login):
         return ResponseCode.ENOUGH_SAID, "none"
     return ResponseCode.NEW_COMMENTS, "high" if len(later) >= _MANY else "medium"
@@ -157,7 +157,7 @@ def _row_after_own(
 def _row_without_own(
     thread: IssueThread, login: str, options: ThreadOptions, peers: Collection[str]
 ) -> tuple[ResponseCode, Urgency]:
-    if _any_mentions(thread.comments[-_LATEST:], login):
+    if _any_mentions((*thread.comments[-_LATEST:], *thread.unread), login):
         return ResponseCode.MENTIONED, "high"
     if mentions(thread.issue.body, login):
         known = _names(peers)

@@ -88,7 +88,8 @@ def noted(record: Engagement, event: EngagementEvent) -> Engagement:
 
 def test_what_an_attempt_to_answer_read_counts_as_read_once_it_succeeds() -> None:
     record = known()
-    for count, event in enumerate((Commented(), LeftThread("enough"), StayedSilent(thread()))):
+    events: tuple[EngagementEvent, ...] = (Commented(), LeftThread("enough"), StayedSilent(thread()))
+    for count, event in enumerate(events):
         before = record.read_until
         for said in ([], [("kit", "hm")] * count):
             record = noted(record, ThreadRead(thread(*said), ME, is_to_be_answered=True))
