@@ -1,7 +1,7 @@
 """The lines of a plan's body: its sections and the block of each task, for parsing and for updates.
 
 The format is specified by lines, and an update must keep every other byte; so this is a small line scanner, and only
-code blocks are found by a Markdown parser.
+code blocks are found by a Markdown parser. An HTML comment of several lines counts as code: GitHub does not show it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ _TASK = re.compile(
     re.IGNORECASE,
 )
 _LIKE_TASK = re.compile(r" {0,3}#{2,3}[ \t]+[^\w\n]{0,12}task(?![a-rt-z])", re.IGNORECASE)
-_ESCAPED = re.compile(r"( {0,3})\\(\\*(?:##|```|~~~).*)")
+_ESCAPED = re.compile(r"( {0,3})\\(\\*(?:##|```|~~~|<!--).*)")
+_OPENS_COMMENT = r"<!--(?!.*-->)"
 _A_TASK = r"#{2,3}[ \t]+[\W_]{0,12}(?:x\])?[\W_]{0,12}task"
-_IN_TASK = re.compile(rf" {{0,3}}(?:##(?:[ \t]|$)|{_A_TASK})", re.IGNORECASE)
+_IN_TASK = re.compile(rf" {{0,3}}(?:##(?:[ \t]|$)|{_A_TASK}|{_OPENS_COMMENT})", re.IGNORECASE)
 _IN_CONTEXT = re.compile(
-    rf" {{0,3}}(?:##[ \t]+[^\w\n]{{0,8}}(?:goal|context|tasks|verification)|{_A_TASK})", re.IGNORECASE
+    rf" {{0,3}}(?:##[ \t]+[^\w\n]{{0,8}}(?:goal|context|tasks|verification)|{_A_TASK}|{_OPENS_COMMENT})",
+    re.IGNORECASE,
 )
-_ALONE = re.compile(rf" {{0,3}}(?:##(?:[ \t]|$)|{_A_TASK}|```|~~~)", re.IGNORECASE)
+_ALONE = re.compile(rf" {{0,3}}(?:##(?:[ \t]|$)|{_A_TASK}|```|~~~|{_OPENS_COMMENT})", re.IGNORECASE)
+_BEGINS_COMMENT = re.compile(rf" {{0,3}}{_OPENS_COMMENT}")
 
 
 @dataclass(slots=True)
@@ -73,12 +76,23 @@ def scan(body: str) -> Scan:
     """Scan the lines of a body into sections and tasks. The cost is linear in the length of the body."""
     lines = _LINE.findall(body)
     raw = [line.rstrip("\r\n") for line in lines]
-    code = in_code(raw)
+    code = _unshown(raw)
     texts = [text if is_code else as_typed(text) for text, is_code in zip(raw, code, strict=True)]
     found = Scan(lines, texts, code)
     reader = _PlanReader(found)
     for place in range(len(texts)):
         reader.read(place)
+    return found
+
+
+def _unshown(lines: Sequence[str]) -> Sequence[bool]:
+    """Return which lines belong to code, or to an HTML comment of several lines; one that nothing closes hides none."""
+    found = list(in_code(lines))
+    last, is_open = max((place for place, line in enumerate(lines) if "-->" in line), default=-1), False
+    for place, line in enumerate(lines[: last + 1]):
+        is_open = is_open or (not found[place] and _BEGINS_COMMENT.match(line) is not None)
+        found[place] |= is_open
+        is_open = is_open and "-->" not in line
     return found
 
 
@@ -151,7 +165,7 @@ def escape(text: str, *, in_task: bool) -> str:
     texts = text.split("\n")
     marked = (
         line if is_code or not (opens.match(line) or _ESCAPED.match(line)) else _with_backslash(line)
-        for line, is_code in zip(texts, in_code(texts), strict=True)
+        for line, is_code in zip(texts, _unshown(texts), strict=True)
     )
     return "\n".join(marked)
 

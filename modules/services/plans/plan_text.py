@@ -18,9 +18,10 @@ from modules.services.plans.types import ACTIVE_TASKS, Plan, Task, TaskStatus, r
 UNCLAIMED = "(empty if unclaimed)"
 """The text that peers write and read for a task without an assignee."""
 
+_STANDING = r"status|assignees?|assigned to|dependenc(?:y|ies)|depends on|blocked by"
 _FIELD = re.compile(
     r" {0,3}(?:[-*+][ \t]+)?(?P<mark>[*_]{1,3})?"
-    r"(?P<name>status|assignee|estimate|dependenc(?:y|ies)|depends on|files?|description)"
+    rf"(?P<name>{_STANDING}|estimate|files?|description)"
     r"(?(mark)(?:[:\uff1a](?P=mark)|(?P=mark)[ \t]*[:\uff1a])|[ \t]*[:\uff1a])[ \t]*(?P<value>.*)",
     re.IGNORECASE,
 )
@@ -28,10 +29,9 @@ _OTHER_FIELD = re.compile(
     r" {0,3}(?:[-*+][ \t]+)?(?P<mark>\*{2,3}|_{2,3})[^*_:\uff1a\n]{1,40}"
     r"(?:[:\uff1a](?P=mark)|(?P=mark)[ \t]*[:\uff1a]).*"
 )
-_NAMED_BELOW = re.compile(
-    r"[^\w\n]{0,12}(status|assignee|dependenc(?:y|ies)|depends on)[^\w\n|:\uff1a=]{0,6}[|:\uff1a=]", re.IGNORECASE
-)
-_NAMES = {"dependency": "dependencies", "depends on": "dependencies", "file": "files"}
+_NAMED_BELOW = re.compile(rf"[^\w\n]{{0,12}}({_STANDING})[^\w\n|:\uff1a=]{{0,6}}[|:\uff1a=]", re.IGNORECASE)
+_NAMES = dict.fromkeys(("dependency", "depends on", "blocked by"), "dependencies")
+_NAMES |= dict.fromkeys(("assignees", "assigned to"), "assignee") | {"file": "files"}
 _FILE = re.compile(r"[ \t]*[-*+][ \t]+`([^`\n]+)`(.*)")
 _BULLET = re.compile(r"[ \t]*(?:[-*+]|[0-9]{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(\S.*)")
 _QUOTED = re.compile(r"`([^`\n]+)`")

@@ -32,6 +32,9 @@ _PUT_IN = (
     "~~~sh",
     "```",
     "<!-- hidden -->",
+    "<!--\n### Task 1: hidden\n**Status:** pending\n## Tasks\n-->",
+    "<!-- a form",
+    "-->",
     "\\## no heading",
     "\t**Status:** tabbed",
 )

@@ -116,6 +116,9 @@ _LINES = (
     "- `file.py`",
     "- [ ] a box",
     "<!-- task-event -->",
+    "<!-- a form",
+    "-->",
+    "\\<!-- shown",
     "# [PLAN] another",
 )
 

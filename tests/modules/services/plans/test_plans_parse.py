@@ -270,6 +270,20 @@ def test_another_heading_ends_the_tasks_and_a_number_that_comes_again_is_not_rea
     assert len(plan.warnings) == 2
 
 
+def test_a_task_in_a_comment_that_nobody_sees_is_no_task_and_a_comment_that_nothing_closes_hides_none() -> None:
+    said = "<!-- Copy this:\n### Task 2: b\n**Status:** pending\n-->\nRead it."
+    plan = _plan(f"### Task 1: a\n{said}\n\n### Task 3: c\n<!-- later\n\n### Task 4: d")
+    assert [task.number for task in plan.tasks] == [1, 3, 4]
+    assert plan.tasks[0].description == said
+
+
+@pytest.mark.parametrize("name", ["Assignees", "Assigned to", "Blocked by"])
+def test_a_field_that_people_name_otherwise_counts(name: str) -> None:
+    needs = name == "Blocked by"
+    plan = _plan(f"### Task 1: a\n**{name}:** {'Task 2' if needs else '@anna'}\n\n### Task 2: b")
+    assert (plan.tasks[0].assignee, plan.tasks[0].dependencies) == ((None, ("Task 2",)) if needs else ("anna", ()))
+
+
 def test_a_code_block_that_nothing_closes_hides_no_task() -> None:
     assert [task.number for task in _plan("### Task 1: a\n```\nx\n\n---\n\n### Task 2: b").tasks] == [1, 2]
 
@@ -312,6 +326,7 @@ def test_the_status_of_a_plan_follows_from_its_tasks(statuses: tuple[TaskStatus,
         ("### ", "[x] "),
         ("### Task 1", " "),
         ("", "\\"),
+        ("", "<!--\n"),
     ],
 )
 def test_no_body_makes_reading_slow(start: str, part: str) -> None:
