@@ -418,6 +418,8 @@ def _items(found: Scan, places: Sequence[int]) -> Iterator[str]:
 
 
 def _headings(found: Scan) -> Iterator[str]:
+    if not (found.tasks or found.outside or found.unread):
+        yield "no task: each begins with a heading such as `### Task 1: title`, below `## Tasks`"
     yield from (f"{found.texts[place].strip()}: the number of another task" for place in found.repeated)
     yield from (f"{found.texts[place].strip()}: stands outside of the tasks" for place in found.outside)
     yield from (

@@ -62,8 +62,15 @@ def test_what_is_no_plan(body: str) -> None:
 
 
 def test_a_plan_is_known_by_its_title_or_its_body() -> None:
-    assert parse_plan("text", "[PLAN] The [PLAN] of it") == Plan("The [PLAN] of it")
-    assert parse_plan("# [PLAN] Of the body\n## Goal\na\n\n b", "") == Plan("Of the body", "a b")
+    task = "## Tasks\n### Task 1: a"
+    assert parse_plan(task, "[PLAN] The [PLAN] of it") == Plan("The [PLAN] of it", tasks=(Task(1, "a"),))
+    assert parse_plan(f"# [PLAN] Of the body\n## Goal\na\n\n b\n{task}", "") == Plan(
+        "Of the body", "a b", tasks=(Task(1, "a"),)
+    )
+
+
+def test_a_plan_without_a_readable_task_is_told() -> None:
+    assert len(_plan("#### Task 1: a\n**Status:** pending").warnings) == 1
 
 
 def test_line_ends_of_another_system_change_nothing() -> None:
@@ -453,7 +460,7 @@ def test_what_was_written_is_read_and_written_to_the_same_bytes(plan: Plan) -> N
     read = parse_plan(body, f"[PLAN] {plan.title}")
     assert read is not None
     assert generate_plan_markdown(read) == body
-    assert read.warnings == ()
+    assert len(read.warnings) == (not plan.tasks)
     assert len(read.tasks) == len(plan.tasks)
     for task, kept in zip(plan.tasks, read.tasks, strict=True):
         assert replace(kept, description="") == replace(task, description="", title=" ".join(task.title.split()))
