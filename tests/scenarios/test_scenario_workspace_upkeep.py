@@ -151,7 +151,9 @@ async def test_issues_that_rest_are_closed_with_a_word_and_those_of_people_who_w
         life.passes(DAY_S + 60)
     await look_together(souls)
     assert [len(workspace.said(one)) for one in (answered, disputed)] == [2, 2]
-    network.write_comment(repo, disputed, workspace.account("kit"), "Not yet: it is 13 here.")
+    said = ((workspace.account("kit"), "Not yet: it is 13 here."), (disputed.comments[-1].author, "It stays open."))
+    for account, text in said:
+        network.write_comment(repo, disputed, account, text)
     await look_together(souls, 2)
     states = {one.title: one.state for one in (answered, disputed, waiting, of_owner, own, planned)}
     assert states == {

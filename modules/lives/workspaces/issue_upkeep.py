@@ -15,7 +15,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import Clock, iso
 from common.wording import counted
-from modules.lives.workspaces.plan_upkeep import Closing
+from modules.lives.workspaces.plan_upkeep import Closing, is_said_in
 from modules.lives.workspaces.policy import (
     HANDLED_AFTER,
     LastWord,
@@ -270,14 +270,13 @@ class RestingIssues(CycleStep):
         return LastWord(issue.updated_at, last.account if last else issue.account, is_comment=last is not None)
 
     async def _settle(self, repo: Repo, issue: Issue, last: LastWord, trusted: TrustedAccounts, now: datetime) -> bool:
-        """Announce the closing, or close the issue if that is the last word; return whether it is being closed.
+        """Announce the closing, or close the issue if that is its last comment; return whether it is being closed.
 
         GitHub gives times in whole seconds, so the last word is read again before anything is done.
         """
         if await self.closing.was_said(repo, issue.number, _CLOSING):
-            fresh = await self._last_word(repo, issue)
-            is_own = fresh is not None and trusted.why(fresh.author) == "us"
-            return is_own and await self.closing.close(
+            comments = (await self.github.list_comments(repo, issue.number)).or_else(())
+            return is_said_in(comments[-1:], _CLOSING, trusted) and await self.closing.close(
                 repo, issue, _CLOSING, "nothing came back after it was announced"
             )
         code = self._code(repo, issue, last, trusted, now)
