@@ -122,7 +122,7 @@ def impression_of(
     """
     said = [(thread.issue.account, thread.issue.body), *((one.account, one.body) for one in thread.comments)]
     others = [(account, text) for account, text in said if account != known.people.us]
-    who = caller(thread, known.login)
+    who = caller(thread, known.login, known.people)
     people = known.people
     said_by = min((people.provenance(account) for account, _ in others), default=Provenance.STRANGER)
     ours = comment.body.words if isinstance(comment.body, OnGitHub) else ""

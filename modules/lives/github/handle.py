@@ -271,7 +271,7 @@ class ThreadHandler(Handler):
         pull: PullRequest | None,
     ) -> Disposition:
         """Answer a thread; with `pull`, by a review of it, which counts as a turn of its author."""
-        who = pull.account if pull else caller(thread, known.login)
+        who = pull.account if pull else caller(thread, known.login, known.people)
         importance = self._importance(waiting, who, known.people)
         if pull and not self._is_in_workspace(waiting):
             # NOTE(self): GitHub does not say who requested the review.

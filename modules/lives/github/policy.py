@@ -232,11 +232,18 @@ def is_program(login: str) -> bool:
     return login.lower().endswith(_APP)
 
 
-def caller(thread: IssueThread, login: str) -> Account:
-    """Return the account that calls for an answer: the last to mention us, else the last to write, else the author."""
+def caller(thread: IssueThread, login: str, people: TrustedAccounts) -> Account:
+    """Return the account that calls for an answer: of those that mention us, else that wrote, the owner or the last.
+
+    What we read before counts only if nothing is new; without comments it is the author.
+    """
     later = thread.later_than(login)
-    mentioning = [one.account for one in later if mentions(one.body, login)]
-    return (mentioning or [one.account for one in later] or [thread.issue.account])[-1]
+    new = [one for one in later if one in thread.unread] or later
+    mentioning = [one.account for one in new if mentions(one.body, login)]
+    if thread.read_until is None and not thread.by(login) and mentions(thread.issue.body, login):
+        mentioning.insert(0, thread.issue.account)
+    calling = mentioning or [one.account for one in new] or [thread.issue.account]
+    return next(filter(people.is_owner, calling), calling[-1])
 
 
 def repeats_own(text: str, thread: IssueThread, login: str) -> bool:

@@ -158,10 +158,26 @@ def test_what_we_said_in_the_thread_is_not_said_again() -> None:
     assert not repeats_own("", found, ME)
 
 
-def test_who_calls_is_who_mentioned_us_last_or_who_wrote_last_or_the_author() -> None:
-    assert caller(thread(("ada", f"@{ME}"), ("bea", "hm")), ME).login == "ada"
-    assert caller(thread(("ada", f"@{ME}"), OWN, ("bea", "hm")), ME).login == "bea"
-    assert caller(thread(body=f"@{ME}"), ME).login == "kit"
+CALL = f"@{ME}"
+
+
+@pytest.mark.parametrize(
+    ("found", "who"),
+    [
+        (thread(("ada", CALL), ("bea", "hm")), "ada"),
+        (thread(("ada", CALL), OWN, ("bea", "hm")), "bea"),
+        (thread(body=CALL), "kit"),
+        (thread(("boss", CALL), ("bea", CALL)), "boss"),
+        (thread(("bea", CALL), author="boss", body=CALL), "boss"),
+        (thread(("boss", CALL), OWN, ("bea", CALL)), "bea"),
+        (replace(thread(("boss", CALL), ("bea", CALL), author="boss", body=CALL), read_until=parse_iso(at(1))), "bea"),
+    ],
+)
+def test_who_calls_mentioned_us_or_wrote_or_is_the_author_and_is_the_owner_or_the_last(
+    found: IssueThread, who: str
+) -> None:
+    people = TrustedAccounts(account(ME), account("boss"), frozenset())
+    assert caller(found, ME, people).login == who
 
 
 @pytest.mark.parametrize(
