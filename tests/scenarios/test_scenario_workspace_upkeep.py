@@ -11,11 +11,13 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import pytest
 
 from adapters.github.history import BodyEdit, LostEdit
 from adapters.github.types import Repo
+from modules.lives.workspaces.issue_upkeep import MOST_LED_TO
 from modules.services.claims.offers import PLAN_AWARENESS
 from modules.services.claims.policy import PlanComment, claims_on
 from modules.services.github_threads.threads import THREAD, thread_of
@@ -230,6 +232,18 @@ async def test_an_open_issue_waits_for_each_soul_and_gets_its_author(
         waiting = [thread_of(one) for one in await life.app.services.work.newest(THREAD, 9)]
         assert [(one.number, one.source) for one in waiting] == [(issue.number, "workspace_issue")]
     assert not plan.assignees
+
+
+@pytest.mark.slow
+async def test_what_was_written_last_is_seen_in_the_oldest_of_many_issues(
+    souls: list[RunningSoul], workspace: Workspace
+) -> None:
+    old, *_ = [workspace.open(by, "Which layout?") for by in ("kit", *["rowan"] * MOST_LED_TO)]
+    old.updated_at += timedelta(minutes=1)
+    await look_together(souls)
+    for life in souls:
+        waiting = await life.app.services.work.newest(THREAD, 99)
+        assert old.number in {thread_of(one).number for one in waiting}
 
 
 GONE = Repo("acme", "www-lil-intdev-gone")

@@ -162,7 +162,7 @@ class UndoableTasks(CycleStep):
 
 
 MOST_LED_TO = 30
-"""How many of the newest issues of a workspace are passed on."""
+"""How many issues of a workspace are passed on, those that changed last."""
 MOST_READ = 10
 """For how many issues of a workspace comments are read in one cycle."""
 
@@ -188,7 +188,8 @@ class OpenIssues(CycleStep):
     async def run(self, poll: Poll) -> StepResult:
         count = 0
         for workspace in poll.workspaces:
-            found = [one for one in workspace.issues[:MOST_LED_TO] if is_workable(one, self.login, poll.at)]
+            workable = (one for one in workspace.issues if is_workable(one, self.login, poll.at))
+            found = sorted(workable, key=lambda one: one.updated_at, reverse=True)[:MOST_LED_TO]
             rows = [_leading_to(workspace.repo, one) for one in found]
             count += await self.threads.take_in(rows)
             for one in found:
