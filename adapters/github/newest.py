@@ -21,7 +21,7 @@ from common.result import ApiResult, Err, Ok
 
 NOTIFICATIONS = "/notifications"
 MOST_ADDRESSES = 60
-_ASKED: Mapping[str, str | int] = {"all": "true", "per_page": 50}
+_ASKED: Mapping[str, str | int] = {"all": "true", "participating": "true", "per_page": 50}
 _NEWEST_ISSUES: Mapping[str, str | int] = {"state": "all", "sort": "updated", "direction": "desc", "per_page": 5}
 _FIELDS = ("id", "updated_at", "state", "comments")
 _REPO_PARTS = 5

@@ -23,7 +23,7 @@ NOTIFICATIONS_PER_PAGE = 50
 USUAL_POLL_S = 60
 _ETAG = ("W/", '"')
 ACTIONABLE = dict.fromkeys(("mention", "author", "comment", "review_requested", "assign"), True)
-"""GitHub's reasons for notifications that may require something of us."""
+"""GitHub's reasons for notifications that may require something of us, all in threads that we take part in."""
 
 
 class Notifications:
@@ -33,7 +33,7 @@ class Notifications:
         self._caller = caller
 
     async def poll(self, *, unread_only: bool = True, since: str = "", marker: str = "") -> ApiResult[NotificationPoll]:
-        """Return all notifications, or that nothing changed; also those in repositories that are new to us.
+        """Return the notifications of threads that we take part in, or that nothing changed; not those of watching.
 
         Args:
             unread_only: without those that are marked as read.
@@ -45,7 +45,7 @@ class Notifications:
         moment = moment_of(since)
         told = f"{moment:%Y-%m-%dT%H:%M:%SZ}" if moment else ""
         asked = {"per_page": NOTIFICATIONS_PER_PAGE, "all": "false" if unread_only else "true"}
-        asked |= {"participating": "false", **({"since": told} if told else {})}
+        asked |= {"participating": "true", **({"since": told} if told else {})}
         return await self._caller(no_time(what, since, moment)).read(what, lambda ask: _polled(ask, asked, marker))
 
     async def mark_read(self, thread_id: str) -> ApiResult[None]:

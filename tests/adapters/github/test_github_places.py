@@ -89,7 +89,7 @@ async def test_notifications_are_read_to_the_last_page_and_asked_for_again_only_
     first, second, third = server.asked
     assert first.query == {
         "all": "false",
-        "participating": "false",
+        "participating": "true",
         "per_page": "50",
         "page": "1",
         "since": "2026-01-05T11:00:00Z",
