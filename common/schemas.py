@@ -99,7 +99,7 @@ _ALIASES = {
 }
 _TYPE_ALIASES = tuple(alias for alias, name in _ALIASES.items() if name == "type")
 _REPO = re.compile(
-    r"(?:https?://)?(?:www\.)?(?:github\.com/)?([A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)/([\w.-]+?)(?:\.git)?/?"
+    r"(?:https?://)?(?:www\.)?(?:github\.com/)?([A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?)/([\w.-]+?)(?:\.git)?/?"
 )
 _SHORT_NAME = re.compile(r"[\w.-]{0,99}[A-Za-z0-9]", re.ASCII)
 _PAGE = re.compile(

@@ -127,7 +127,7 @@ def _decoded(data: bytes, encoding: str, mark: bytes) -> SourceText | None:
 _UNSEEN = "\u200b"
 # NOTE(self): the rule of GitHub's html-pipeline: no word before it, and neither a team nor a dotted name after it.
 _MENTION = re.compile(
-    r"(?<![\w@])@([a-z0-9](?:[a-z0-9]|-(?=[a-z0-9])){0,38})(?![\w/-])(?=\.*(?:[^\w.]|$))", re.ASCII | re.IGNORECASE
+    r"(?<![\w@])@([a-z0-9](?:[a-z0-9]|[-_](?=[a-z0-9])){0,38})(?![\w/-])(?=\.*(?:[^\w.]|$))", re.ASCII | re.IGNORECASE
 )
 _ADDRESS = re.compile(r"!?\[[^\[\]\n]{1,300}\]\([^()\n]{0,2000}\)|(?:https?://|www\.)\S+", re.IGNORECASE)
 _HTML = re.compile(r"<!--.*?(?:-->|\Z)|<(/?)(pre|code|a|blockquote)\b[^<>]*>", re.IGNORECASE | re.DOTALL)

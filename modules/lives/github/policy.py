@@ -75,7 +75,7 @@ def _is_called_in(talk: Sequence[ReviewComment], login: str) -> bool:
 
 def strip_self_mention(text: str, login: str) -> str:
     """Return a text in which mentions of our own account are replaced by its plain name."""
-    own = rf"(?<![A-Za-z0-9_])@({re.escape(login)})(?![A-Za-z0-9-])"
+    own = rf"(?<![A-Za-z0-9_])@({re.escape(login)})(?![A-Za-z0-9_-])"
     return re.sub(own, r"\1", text, flags=re.IGNORECASE) if login else text
 
 

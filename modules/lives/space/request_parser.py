@@ -97,7 +97,7 @@ def answers(action: str, request: str, *, by_owner: bool) -> bool:
 
 
 _LINK = lazy_regex(
-    r"(?<![\w.-])(?:www\.)?github\.com[/:]([a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?)/([\w.-]{1,100})",
+    r"(?<![\w.-])(?:www\.)?github\.com[/:]([a-z0-9](?:[a-z0-9_-]{0,38}[a-z0-9])?)/([\w.-]{1,100})",
     regex.IGNORECASE | regex.ASCII,
 )
 _NO_OWNERS = frozenset({

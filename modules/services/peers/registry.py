@@ -212,7 +212,7 @@ class PeerRegistry:
 
 IDENTITY_POST_MARKER = "🔗—"
 _RESERVED = frozenset({"orgs", "features", "topics", "explore", "settings", "sponsors", "about"})
-_NAME = r"[a-zA-Z0-9](?:-?[a-zA-Z0-9]){0,38}"
+_NAME = r"[a-zA-Z0-9](?:[-_]?[a-zA-Z0-9]){0,38}"
 _USERNAME = re.compile(_NAME)
 _MARKED = re.compile(rf"\s*{IDENTITY_POST_MARKER}`({_NAME})`")
 _TICKED = re.compile(

@@ -29,6 +29,10 @@ def test_who_is_spoken_to_is_called(text: str) -> None:
     assert mentioned_logins(text) == {"ada-soul"}
 
 
+def test_a_login_of_an_enterprise_has_an_underscore() -> None:
+    assert mentioned_logins("@ada_acme, ask _@bea_") == {"ada_acme", "bea"}
+
+
 @pytest.mark.parametrize("text", NO_CALLS)
 def test_what_is_quoted_code_or_unseen_calls_nobody(text: str) -> None:
     assert "ada-soul" not in mentioned_logins(text)
