@@ -312,6 +312,22 @@ async def test_a_workspace_that_is_gone_costs_that_one_only(running_town: Runnin
         assert len(lines(life, "Plans could not be read")) == 1
 
 
+async def test_a_workspace_that_its_owner_renamed_is_watched_under_the_new_name(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    repo = town_github.add_repo(SITE.name)
+    async with awake(town_github.make_home()) as life:
+        await life.app.services.github.create_issue(SITE, "[PLAN] A counter", BODY, labels=("plan",))
+        watched = life.app.services.workspaces
+        watched.watch(SITE)
+        await life.app.scheduler.run_guarded(PLAN_AWARENESS)
+        town_github.network.rename_repo(repo, f"{SITE.name}-2")
+        for _ in range(2):
+            outcome = await life.app.scheduler.run_guarded(PLAN_AWARENESS)
+        assert outcome.reason == "1 plan with 2 tasks: 2 free"
+        assert [(one.repo, one.active_plan_issues) for one in watched.all()] == [(f"{SITE.name}-2", (1,))]
+
+
 @pytest.fixture
 async def place(running_town: RunningTown) -> AsyncIterator[Place]:
     async with open_place(running_town, "owner") as found:

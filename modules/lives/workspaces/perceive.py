@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from adapters.github.client import GitHub
+from adapters.github.sending import has_moved
 from adapters.github.types import Issue, Repo
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok, answering
@@ -47,6 +48,10 @@ class WorkspacePerceiver:
                     break
                 repo = Repo(one.owner, one.repo)
                 found = await self._issues_of(repo)
+                if isinstance(found, Err) and has_moved(found) and (new := await self._trust.renamed(repo)):
+                    self._workspaces.rename(repo, new)
+                    unread.append(f"{repo.full_name} is {new.full_name} now, and read from the next look on")
+                    continue
                 if isinstance(found, Err):
                     gone = found.kind == "not_found" and self._workspaces.unwatch_gone(repo)
                     unread.append(f"{found.error}{'; it is watched no longer' if gone else ''}")

@@ -217,6 +217,13 @@ class WatchedWorkspaces:
         self._file.save()
         return True
 
+    def rename(self, repo: Repo, new: Repo) -> None:
+        """Watch a workspace under its new name, unless that one is watched already. Raises `StorageError`."""
+        url = f"{self._address}/{new.full_name}"
+        known = self._file.records.pop(_key(repo)).replace(owner=new.owner, repo=new.name, url=url)
+        self._file.records.setdefault(_key(new), known)
+        self._file.save()
+
     def note_plans(self, repo: Repo, numbers: Sequence[int]) -> None:
         """Store the open plans of a workspace, read just now. Raises `StorageError`."""
         if self.get(repo):
