@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from adapters.github.types import Comment, ReviewComment
 from common.text.markdown import without_html_comments
 from common.text.untrusted import legible, one_line
+from modules.lives.github.policy import mentions
 from modules.lives.github.types import IssueThread
 
 MOST_COMMENTS = 15
+_MOST_CALLS = 3
 
 _BODY_CHARS = 6_000
 _COMMENT_CHARS = 2_000
@@ -34,8 +36,13 @@ class ThreadText:
 
 
 def format_thread_for_context(thread: IssueThread, login: str, max_comments: int = MOST_COMMENTS) -> ThreadText:
-    """Return a thread with its newest `max_comments` comments; a line of ours begins with YOU."""
-    issue, shown = thread.issue, thread.comments[-max_comments:]
+    """Return a thread with its newest comments, and those that wait for an answer of ours and mention us.
+
+    A line of ours begins with YOU.
+    """
+    issue, newest = thread.issue, thread.comments[-max_comments:]
+    calls = [one for one in thread.later_than(login) if one not in newest and mentions(one.body, login)]
+    shown = (*calls[-_MOST_CALLS:], *newest)
     kind = "pull request" if issue.is_pull_request else "issue"
     labels = f", labels: {', '.join(issue.labels)}" if issue.labels else ""
     heading = f"{issue.title}\n({kind} #{issue.number}, {issue.state}, by @{issue.author}{labels})"

@@ -242,6 +242,8 @@ def test_the_newest_comments_stand_there_and_the_earlier_ones_are_counted() -> N
     text = format_thread_for_context(thread(*said, (ME, "mine"), labels=("bug",)), ME, max_comments=5)
     assert text.hidden == 16
     assert text.comments.split("\n\n") == [*(f"@kit: comment {n}" for n in range(16, 20)), "YOU: mine"]
+    asked = format_thread_for_context(thread(("kit", CALL), *said), ME, max_comments=5)
+    assert (asked.hidden, asked.comments.split("\n\n")[0]) == (15, f"@kit: {CALL}")
     assert text.opening.startswith("The clock stops\n(issue #7, open, by @kit, labels: bug)\n\nIt stops")
 
 
