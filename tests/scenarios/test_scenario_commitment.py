@@ -117,14 +117,19 @@ async def test_each_of_two_commitments_of_one_reply_is_told_in_its_thread(
     assert second.reply.parent.uri == first.uri
 
 
-@pytest.mark.parametrize("words", ["Sie steht um Mitternacht.", ""])
+@pytest.mark.parametrize(
+    ("words", "written"), [("Sie steht um Mitternacht.", "Unused."), ("", "Nachts um zwölf steht sie still."), ("", "")]
+)
 async def test_a_promise_that_the_model_notes_is_kept_in_its_own_words_or_not_at_all(
-    running_town: RunningTown, town_github: TownGitHub, words: str
+    running_town: RunningTown, town_github: TownGitHub, words: str, written: str
 ) -> None:
-    asked: list[str] = []
+    asked, own = list[str](), words or written
+    writes = SKILLS.render("commitments", "Words", "comment_issue", agent_name="rowan").strip()
 
     def mind(request: ChatRequest) -> Completion:
         answer = _mind(request)
+        if any(writes in message.text for message in request.messages):
+            return Completion(text=written)
         if answer.calls and answer.calls[0].name == "bluesky_reply":
             return call("bluesky_reply", text="Gern, das schreibe ich dazu.", promise=f"acme/site#1: {words}")
         if not answer.text.startswith('[{"description"'):
@@ -146,4 +151,4 @@ async def test_a_promise_that_the_model_notes_is_kept_in_its_own_words_or_not_at
             await life.app.lives.commitments.run()
             await life.send()
     assert f"acme/site#1: {words}".strip() in asked[0]
-    assert [words in one.body for one in issue.comments] == ([True] if words else [])
+    assert [own in one.body for one in issue.comments] == ([True] if own else [])

@@ -172,9 +172,12 @@ class CommitmentWriter:
         return tuple(one for one in read.found if not _why_not(one, done))
 
     async def enrich(self, commitment: Commitment, conversation: str) -> str:
-        """Return a full body for a short one, or the body unchanged if that is not needed or not possible."""
-        thin = commitment.description
-        if commitment.type not in {"create_issue", "create_plan"} or len(thin) >= THIN_CHARS:
+        """Return a full body for a short one, and the words of a comment or a post that has none.
+
+        The body is unchanged if that is not needed or not possible.
+        """
+        thin, is_issue = commitment.description, commitment.type in {"create_issue", "create_plan"}
+        if len(thin) >= THIN_CHARS if is_issue else thin or commitment.content:
             return thin
         asked = self.skills.render(
             SKILL,
@@ -184,9 +187,15 @@ class CommitmentWriter:
             description=thin or "-",
             conversation=self._framed("conversation", conversation) if conversation.strip() else "-",
         )
-        answer = await self._ask(asked, self.skills.render(SKILL, "Enrichment"), _BODY_TOKENS, "enrichment")
+        kind = commitment.type
+        system = (
+            self.skills.render(SKILL, "Enrichment")
+            if is_issue
+            else self.skills.render(SKILL, "Words", kind, agent_name=self.agent_name)
+        )
+        answer = await self._ask(asked, system, _BODY_TOKENS if is_issue else _EXTRACTION_TOKENS, "enrichment")
         body = _whole_body(answer) if answer else ""
-        return body if len(body) > RICH_CHARS else thin
+        return body if len(body) > RICH_CHARS or not is_issue else thin
 
     async def tell_kept(self, commitment: QueuedCommitment, url: str) -> str:
         """Return a post, in the SOUL's own words, that a commitment was fulfilled; it ends with the link.
