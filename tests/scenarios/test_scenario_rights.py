@@ -342,7 +342,7 @@ async def test_with_drafts_acts_are_counted_by_their_end_and_a_forgetting_waits_
     assert "replies and likes of mine to you that wait for my owner's approval: 1" in known
     assert not any("declarations" in fact or "rude" in fact for fact in known)
     assert len(forgotten) == 1
-    assert "within the hour, but for what only my owner can change" in forgotten[0]
+    assert "within the hour, but for pages that only my owner can change" in forgotten[0]
     assert len(ForgetRequests(home.memory).all()) == 1
     assert len(running_town.texts("rowan")) == 1, "they hear of it before nothing is left of them"
 
