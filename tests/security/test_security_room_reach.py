@@ -56,7 +56,7 @@ def unvouched(agent: Agent) -> None:
     "commitment",
     [
         {"kind": "create_issue"},
-        {"kind": "comment_issue", "issueNumber": 1},
+        {"kind": "comment_issue", "issueNumber": 1, "body": "Buy at my shop"},
         {"kind": "post_bluesky", "content": "Buy at my shop"},
     ],
     ids=["issue", "comment", "post"],
@@ -114,7 +114,9 @@ async def test_a_post_that_the_host_asks_for_is_the_host_s_request(room: Room) -
 
 
 @pytest.mark.parametrize(
-    "commitment", [{"kind": "create_issue"}, {"kind": "comment_issue", "issueNumber": 1}], ids=["issue", "comment"]
+    "commitment",
+    [{"kind": "create_issue"}, {"kind": "comment_issue", "issueNumber": 1, "body": "Buy at my shop"}],
+    ids=["issue", "comment"],
 )
 @pytest.mark.parametrize("named", [True, False], ids=["named-by-the-host", "named-by-a-member"])
 async def test_what_a_member_wants_in_a_third_persons_repository_waits_for_the_owner(
