@@ -150,8 +150,5 @@ def _found(match: re.Match[str] | None, *, bare: bool = False) -> _Request | Non
 
 
 def _is_talk(text: str, *, asks: bool) -> bool:
-    if rules.holds(rules.TALK, text) or (asks and rules.holds(rules.QUESTIONS, text)):
-        return True
-    if rules.IMPERATIVE.match(text) and not (rules.NOUN_INSTEAD.match(text) or rules.NO_WORK.match(text)):
-        return False
-    return text.rstrip("!)\"' ").endswith("?") or rules.LINK.search(text) is not None
+    is_talk = rules.holds(rules.TALK, text) or (asks and rules.holds(rules.QUESTIONS, text))
+    return is_talk or rules.LINK.fullmatch(text) is not None

@@ -85,6 +85,12 @@ Anyone want to open an issue?
 How about you open an issue?
 Do me a favour and open an issue?
 Are you up for opening an issue?
+Can you please open an issue for it?
+Kannst du dafür bitte ein Issue anlegen?
+このためのissueを作ってもらえますか?
+Please fix https://example.org/issues/3 today.
+Bitte behebt heute https://example.org/issues/3
+请今天修复 https://example.org/issues/3
 """
 NOT_WORK = """
 Build was red all night
