@@ -16,7 +16,8 @@ from common.text.echo import (
     plain_words,
     tokenize_for_comparison,
 )
-from common.text.patterns import lazy
+from common.text.handles import WORD
+from common.text.patterns import lazy, lazy_regex
 from common.text.strings import normalize_post_text
 
 _MOST_CHARS = 2_000
@@ -24,26 +25,27 @@ _BEFORE = r"(?:really |actually |truly |just |most definitely |definitely |certa
 _REAL = r"(?:real |actual |living |genuine |ordinary )*"
 _PERSON = rf"(?:an? )?{_REAL}(?:human being|human|person|man|woman)\b"
 _PROGRAM = r"(?:an? )?(?:bot|chatbot|robot|ai|a\.i\.|program|machine|language model|artificial intelligence)\b"
-_NOT = r"(?![-']|\s+(?:rights|readable))"
 _ASKED = r"(?<!whether )(?<!if )(?<!that )"
 _CLAIMS = lazy(
-    "|".join(
+    "(?:"
+    + "|".join(
         (
-            rf"\b{_ASKED}I(?:'m| am) {_BEFORE}{_PERSON}{_NOT}",
-            rf"\bI(?:'m| am) (?:really |actually |certainly |definitely )?(?:not|no) {_PROGRAM}{_NOT}",
-            rf"\bI(?:'m not| am not|'m no) {_PROGRAM}{_NOT}",
+            rf"\b{_ASKED}I(?:'m| am) {_BEFORE}{_PERSON}",
+            rf"\bI(?:'m| am) (?:really |actually |certainly |definitely )?(?:not|no) {_PROGRAM}",
+            rf"\bI(?:'m not| am not|'m no) {_PROGRAM}",
             r"\bich bin (?:doch |wirklich |natürlich )?(?:ein|eine) (?:echte[rs]? )?(?:mensch|person|mann|frau)\b",
             r"\bich bin (?:doch |wirklich )?kein(?:e)? (?:bot|chatbot|roboter|programm|maschine|ki)\b",
             r"\bje suis (?:bien |vraiment )?(?:une (?:vraie )?personne|un (?:vrai )?humain|un être humain)",
             r"\bje ne suis pas (?:un|une) (?:bot|robot|ia|programme|machine)\b",
-            r"\bsoy (?:una persona|un humano|un ser humano|humano|humana)\b",
+            r"(?<!\bno )\bsoy (?:una persona|un humano|un ser humano|humano|humana)\b",
             r"\bno soy (?:un |una )?(?:bot|robot|ia|programa|máquina)\b",
-            r"\bsono (?:una persona|un essere umano|un umano)\b",
+            r"(?<!\bnon )\bsono (?:una persona|un essere umano|un umano)\b",
             r"\bnon sono (?:un |una |un')?(?:bot|robot|ia|programma|macchina)\b",
-            r"\b(?:eu )?sou (?:uma pessoa|um humano|um ser humano)\b",
+            r"(?<!\bnão )\bsou (?:uma pessoa|um humano|um ser humano)\b",
             r"\bnão sou (?:um |uma )?(?:bot|robô|ia|programa|máquina)\b",
         )
-    ),
+    )
+    + r")(?![-'?]|\s+(?:rights|readable|\?))",
     re.IGNORECASE,
 )
 _SAYS_IT = lazy(rf"\bI(?:'m| am) (?:indeed |really |actually )?{_PROGRAM}", re.IGNORECASE)
@@ -57,14 +59,14 @@ def claims_to_be_a_person(text: str) -> bool:
     return _CLAIMS.search(plain) is not None and _SAYS_IT.search(plain) is None
 
 
-_RUN_WORDS = 10
+_RUN_WORDS, _RUN_CHARS = 10, 20
 _SENTENCE_WORDS = 4
 _LEAST_WORDS = 2
 _LINES = 2
 _PLACEHOLDER = lazy(r"\{\{\w{1,40}\}\}")
 _LABELLED = lazy(r"(: @?\{\{\w{1,40}\}\}) ")
 _SENTENCES = lazy(r"(?<=[.!?\u2026])\s+")
-_PIECES = lazy(r"(?<=[.!?])[^\S\n]|\n")
+_PIECES = lazy_regex(r"(?V1)(?<=[.!?])[^\S\n]|(?<=[\p{STerm}--[.!?]])|\n")
 _EDGES = " \t-*>\"'.!:;\u2026\u201c\u201d"
 
 Runs = frozenset[tuple[str, ...]]
@@ -125,8 +127,13 @@ def word_runs(texts: Iterable[str]) -> Runs:
 
 
 def _runs(text: str) -> Iterable[tuple[str, ...]]:
-    words = plain_words(text)
-    return (tuple(words[start : start + _RUN_WORDS]) for start in range(len(words) - _RUN_WORDS + 1))
+    """Yield the runs of a text: ten words; without spaces, where each sign is a word, as many as have 20 characters."""
+    words = WORD.findall(" ".join(plain_words(text)))
+    for start in range(len(words) - _RUN_WORDS + 1):
+        run = words[start : start + _RUN_CHARS]
+        size = next((size for size in range(_RUN_WORDS, len(run) + 1) if sum(map(len, run[:size])) >= _RUN_CHARS), 0)
+        if size:
+            yield tuple(run[:size])
 
 
 def _sentences(texts: Iterable[str]) -> frozenset[str]:
@@ -243,7 +250,7 @@ def is_verbatim(text: str, said: Sequence[str]) -> bool:
 
 
 def tells(text: str, private: str) -> bool:
-    """Return whether `text` contains a line or sentence of `private` word for word, or ten words of it in a row."""
+    """Return whether `text` contains a line or sentence of `private` word for word, or one of its runs of words."""
     said = f" {' '.join(tokenize_for_comparison(text))} "
     lines = [words for piece in _pieces(private) if len(words := tokenize_for_comparison(piece)) >= _PRIVATE_WORDS]
     return any(f" {' '.join(words)} " in said for words in lines) or not word_runs([private]).isdisjoint(_runs(text))

@@ -14,6 +14,7 @@ from modules.lives.bluesky.reply_check import (
     sayable,
     scaffold_of,
     suspected_echo,
+    tells,
     word_runs,
 )
 from tests.labelled_posts import word_cases
@@ -151,6 +152,7 @@ CLAIMS = (
     "Soy una persona, no un bot.",
     "Sono una persona.",
     "Eu sou uma pessoa.",
+    "Ich bin keine KI.",
 )
 TRUE = (
     "I am an AI agent, not a real person.",
@@ -161,6 +163,11 @@ TRUE = (
     "A real person runs this account together with me.",
     "You asked whether I am a person: no, an AI.",
     "Ich bin kein Mensch, sondern ein Programm.",
+    "Ich bin keine KI-Expertin.",
+    "No, no soy una persona: soy un programa.",
+    "¿Soy una persona? No.",
+    "Non sono una persona, sono un programma.",
+    "Não, não sou uma pessoa, sou um programa.",
     "I am many things, but not a person.",
     "I am human-readable at best.",
 )
@@ -174,3 +181,23 @@ def test_a_claim_to_be_a_person_is_found(text: str) -> None:
 @pytest.mark.parametrize("text", TRUE)
 def test_the_truth_is_no_such_claim(text: str) -> None:
     assert not claims_to_be_a_person(text)
+
+
+@pytest.mark.parametrize(
+    ("private", "post"),
+    [
+        ("Find Mara a flat. She has not told her boss yet. Keep quiet.", "Today: she has not told her boss yet."),
+        ("帮玛拉找公寓。她还没有告诉她的老板这件事。保持沉默。", "今天: 她还没有告诉她的老板这件事。"),
+        ("マラの部屋を探して。彼女はまだ上司に話していません。秘密。", "今日。彼女はまだ上司に話していません。"),
+        ("मारा का घर खोजो। उसने अपने बॉस को नहीं बताया है। चुप रहो।", "आज: उसने अपने बॉस को नहीं बताया है।"),
+        ("مارا کا گھر تلاش کرو۔ اس نے اپنے باس کو نہیں بتایا۔", "آج: اس نے اپنے باس کو نہیں بتایا"),  # noqa: RUF001
+        ("หาห้องให้มาร่า เธอยังไม่ได้บอกหัวหน้าของเธอ", "วันนี้เธอยังไม่ได้บอกหัวหน้าของเธอเลย"),
+        ("帮玛拉找公寓、她没有告诉老板她春天要辞职去维也纳找姐姐。", "她没有告诉老板她春天要辞职去维也纳找姐姐了"),
+    ],
+)
+def test_private_words_are_found_in_any_script(private: str, post: str) -> None:
+    assert tells(post, private)
+
+
+def test_a_name_in_a_script_without_spaces_is_not_a_run_of_private_words() -> None:
+    assert not tells("スターバックスコーヒーは海辺にもある。", "スターバックスコーヒーで待ち合わせをする予定です。")
