@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from common.impression import Impression
 from common.provenance import Provenance
-from common.text.graphemes import grapheme_len, leading_sentences
+from common.text.graphemes import grapheme_len, leading_sentences, shortened
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky_turns import SilenceInput
 from local_tools.words import REASON_CHARS, ToolWords, subject_of
@@ -50,7 +50,7 @@ class MessageTools:
             problem = self._problem(text, subject)
         if problem == "Too Long" and subject.revision.asked:
             # NOTE(self): small models cannot count; an answer without its last sentence is better than none.
-            text = leading_sentences(text, MOST_CHARS)
+            text = leading_sentences(text, MOST_CHARS) or shortened(text, MOST_CHARS)
             problem = self._problem(text, subject)
         if problem:
             if subject.revision.ask():

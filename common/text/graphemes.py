@@ -6,7 +6,9 @@ import regex
 
 from common.constants import PORTABLE_MAX_GRAPHEMES
 
-_SENTENCE_END = regex.compile(r"[.!?\u2026][\"'\u201d\u2019)]*(?=\s|$)")
+_SENTENCE_END = regex.compile(
+    r"(?V1)[.!?\u2026][\"'\u201d\u2019)]*(?=\s|$)|[\p{STerm}--[.!?]]++[\"'\u201d\u2019\u300d\u300f)\uff09]*"
+)
 CLUSTER = regex.compile(r"\p{RI}{2}[\p{GCB=Extend}\p{GCB=SpacingMark}\u200d]*+|\X")
 """One character as readers see it. Flags come first: at each, `\\X` alone would look back to the start of their row."""
 

@@ -98,6 +98,17 @@ async def test_who_cannot_shorten_is_heard_with_the_first_sentences(etiquette_ou
     assert intent.body.preview.endswith("number 8.") or intent.body.preview.endswith("number 7.")
 
 
+async def test_who_cannot_shorten_a_text_without_full_stops_is_heard_with_its_beginning(
+    etiquette_outbox: EtiquetteOutbox,
+) -> None:
+    tools, turn = MessageTools(etiquette_outbox.outbox, SHIPPED), await a_turn(etiquette_outbox)
+    text = " ".join(f"มอสขึ้นที่ร่มข้างกำแพงที่ {number}" for number in range(30))
+    assert "400 are the most" in (await tools.answer(AnswerInput(text=text), turn)).content
+    assert (await tools.answer(AnswerInput(text=text), turn)).outcome.act == "answered"
+    (intent,) = await intents(etiquette_outbox)
+    assert text.startswith(intent.body.preview.removesuffix("…"))
+
+
 async def test_silence_has_a_reason_and_leaves_nothing(etiquette_outbox: EtiquetteOutbox) -> None:
     tools, turn = MessageTools(etiquette_outbox.outbox, SHIPPED), await a_turn(etiquette_outbox)
     result = await tools.silence(SilenceInput(reason="They only\nadvertise."), turn)

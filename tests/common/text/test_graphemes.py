@@ -88,6 +88,11 @@ def test_whatever_is_said_fits_or_is_refused(text: str, limit: int, with_url: bo
         ("No end in sight here", 10, ""),
         ("3.5 m of water. More", 16, "3.5 m of water."),
         ("Low. It rose 3.5 m", 15, "Low."),
+        ("水很低。昨天涨了。后来", 9, "水很低。昨天涨了。"),
+        ("「低い。」彼は言った。", 6, "「低い。」"),
+        ("पानी कम है। फिर बढ़ा।", 10, "पानी कम है।"),
+        ("پانی کم ہے۔ پھر بڑھا", 12, "پانی کم ہے۔"),  # noqa: RUF001
+        ("Ջուրը ցածր է։ Հետո", 15, "Ջուրը ցածր է։"),  # noqa: RUF001
         ("", 10, ""),
     ],
 )
