@@ -279,7 +279,8 @@ def _enough(
         return _no("disengaged", "Everyone else has fallen silent", conclude=True)
     to_them = conversation.participants[incoming.did].reply_count > RAPID_REPLY_COUNT
     rapid = to_them and mechanics.skip_low_value_acknowledgments and _is_rapid(conversation, now)
-    adds_much = not incoming.is_closing and incoming.new_words >= RAPID_NOVEL_WORDS
+    enough_new = RAPID_NOVEL_WORDS if incoming.is_automated else 1
+    adds_much = not incoming.is_closing and incoming.new_words >= enough_new
     if rapid and not incoming.asks_us and not adds_much:
         reason = f"{RAPID_REPLY_COUNT} quick replies already, and little new was said"
         return _no("rapid", reason, conclude=True)

@@ -187,7 +187,6 @@ def test_who_comes_new_into_a_quick_talk_of_others_is_read() -> None:
     ("text", "known"),
     [
         ("Thanks for that!", []),
-        ("Tell me about it!", []),
         (SUBSTANCE, ["", SUBSTANCE]),
         (SUBSTANCE, [SUBSTANCE, "", "", ""]),
     ],
@@ -201,13 +200,21 @@ def test_after_two_quick_replies_little_news_gets_a_like(text: str, known: list[
     assert judge(QUICK, replace(post, earlier=("Why?",)))[0]
 
 
-def test_a_question_of_a_person_is_answered_however_quick_the_talk_is_and_a_program_s_is_not() -> None:
+def test_what_a_person_asks_or_adds_is_answered_however_quick_the_talk_is_and_a_program_s_is_not() -> None:
     asked = ("Why?", "And slate?", "なぜ？", "لماذا؟")  # noqa: RUF001 - question marks of these languages
     for text in (*asked, "Tell me why.", "@rowan.test Please explain.", "Hm. Say more.", "Give me an example."):
         post = incoming(text, minutes=2, recent_texts=[SUBSTANCE])
         assert judge(QUICK, post)[0]
         assert not judge(QUICK, replace(post, is_automated=True))[0]
-    assert not judge(QUICK, incoming("Herons: https://a.example/?q=1", minutes=2))[0]
+    others = (
+        "Erzähl mir mehr davon.",
+        "Расскажи подробнее, пожалуйста.",
+        "もっと詳しく教えてください。",
+        "더 설명해 주세요.",
+    )
+    for text in (*others, "Herons: https://a.example/?q=1"):
+        assert judge(QUICK, incoming(text, minutes=2))[0]
+        assert not judge(QUICK, replace(incoming(text, minutes=2), is_automated=True))[0]
 
 
 def test_who_speaks_now_is_answered_though_all_others_have_left() -> None:
