@@ -138,7 +138,8 @@ def opening_problem(
 ) -> OpeningProblem | None:
     """Return what is wrong with an opening post, or None.
 
-    It must name the ritual, the invited people and nobody else, ask one question, and repeat no `earlier` text.
+    It must name the ritual, the invited people and nobody else, ask no second question, and repeat no `earlier` text.
+    That it asks one at all is not checked: not every script has a question mark.
     """
     mentioned = {span.value.lower() for span in detect_mentions(text)}
     checks: tuple[tuple[bool, OpeningProblem], ...] = (
@@ -147,7 +148,7 @@ def opening_problem(
         (not names_ritual(text, ritual), "Unnamed"),
         (not mentioned <= set(invited), "Others Named"),
         (not set(invited) <= mentioned, "Uninvited"),
-        (count_questions(text) != 1, "No Question"),
+        (count_questions(text) > 1, "No Question"),
         (any(says_the_same(text, one) for one in earlier), "Said Before"),
     )
     return next((problem for applies, problem in checks if applies), None)

@@ -284,7 +284,7 @@ async def test_two_tries_a_day_are_the_most_and_the_next_day_begins_anew(tmp_pat
         nonlocal tries
         if "open_ritual" in {offer.name for offer in request.offers}:
             tries += 1
-            return call("open_ritual", text=f"{RITUAL}. Nothing is asked.")
+            return call("open_ritual", text=f"{RITUAL}. What now? And then?")
         return think(request)
 
     async with open_ritual_town(tmp_path, ("rowan",)) as town:

@@ -92,11 +92,13 @@ def test_a_workspace_is_one_that_is_watched_and_only_one() -> None:
         (GOOD.replace("Harbour watch", "Look"), "Unnamed"),
         (f"{GOOD} @eve.test", "Others Named"),
         (GOOD.replace("@ada.test ", ""), "Uninvited"),
-        (GOOD.replace("?", "."), "No Question"),
+        (GOOD.replace("what moved first?", "วันนี้คุณเห็นอะไรบ้าง"), None),
+        (GOOD.replace("what moved first?", "Τι βλέπετε σήμερα;"), None),  # noqa: RUF001
+        (GOOD.replace("what moved first?", "今日は何が見えますか。"), None),
         (f"{GOOD} And then?", "No Question"),
     ],
 )
-def test_an_opening_names_those_invited_and_asks_one_question(text: str, problem: OpeningProblem | None) -> None:
+def test_an_opening_names_those_invited_and_asks_no_second_question(text: str, problem: OpeningProblem | None) -> None:
     assert opening_problem(text, RITUAL, INVITED, ["Another day. What then?"]) == problem
 
 
