@@ -346,6 +346,8 @@ async def test_the_owner_is_no_one_to_be_silent_to_and_outside_a_conversation_a_
         ("Which roof is louder?", "@rowan.test which roof is louder? Tell me.", True),
         ("WHICH ROOF IS LOUDER", "which roof is louder?", True),
         ("Tin is louder.", "which roof is louder?", False),
+        ("Good evening!", "Good evening! How is the river?", False),
+        ("नमस्ते मित्र!", "नमस्ते मित्र! नदी कैसी है?", False),
         ("", "anything", False),
     ],
 )

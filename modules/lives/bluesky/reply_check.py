@@ -234,7 +234,7 @@ def unsayable(text: str, scaffold: Scaffold, said: Sequence[str] = ()) -> Litera
 
 def repeats(text: str, original: str) -> bool:
     """Return whether `text` is a run of three or more words of `original`, ignoring handles, links and punctuation."""
-    words, others = (re.findall(r"\w+", normalize_post_text(one)) for one in (text, original))
+    words, others = (plain_words(normalize_post_text(one)) for one in (text, original))
     return len(words) >= _CHOSEN_WORDS and f" {' '.join(words)} " in f" {' '.join(others)} "
 
 

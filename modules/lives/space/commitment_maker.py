@@ -29,6 +29,7 @@ from common.clock import Clock
 from common.constants import DAY_MS
 from common.line_kind import LineKind
 from common.schemas import Commitment
+from common.text.handles import WORD
 from common.text.strings import dedup_key
 from common.text.untrusted import clean, one_line
 from modules.lives.space.commitment_filter import (
@@ -138,7 +139,7 @@ class OwnLines:
 
     async def hold(self, message: str) -> bool:
         """Return whether we said the same within the last seven days; up to three words, as a greeting, may recur."""
-        if len(message.split()) < _FEWEST_WORDS:
+        if len(WORD.findall(message)) < _FEWEST_WORDS:
             return False
         since = self.clock.now() - timedelta(milliseconds=SPACE_OWN_LINES_KEPT_MS)
         key = dedup_key(message)

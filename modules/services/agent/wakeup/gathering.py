@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from common.clock import Clock, local, parse_iso
 from common.provenance import Provenance
+from common.text.closings import asks
 from common.wording import counted
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
@@ -274,7 +275,7 @@ def _told(memories: Sequence[Memory]) -> tuple[str, ...]:
 
 
 def _is_open(memory: Memory) -> bool:
-    return bool(_OPEN_TAGS & {tag.casefold() for tag in memory.tags}) or memory.body.rstrip().endswith("?")
+    return bool(_OPEN_TAGS & {tag.casefold() for tag in memory.tags}) or asks(memory.body.rstrip()[-1:])
 
 
 def _role(handle: str, people: Sequence[Memory]) -> str:

@@ -187,6 +187,7 @@ async def test_the_last_session_is_the_newest_life_in_which_something_came_of_it
     await wakeup_home.outbox.deliver_due()
     await wakeup_home.remember("decision", "Nails", "Copper ones.")
     await wakeup_home.remember("fact", "Gutter", "Who pays for it?")
+    await wakeup_home.remember("fact", "樋", "だれが払うのか？")  # noqa: RUF001 - the question mark of Japanese
     await wakeup_home.remember("fact", "Ridge", "Not seen yet.", tags=("open",))
     await wakeup_home.remember("lesson", "Tin", "It sings.")
     await wakeup_home.remember("lesson", "Rumour", "canary", trust="peer")
@@ -196,7 +197,7 @@ async def test_the_last_session_is_the_newest_life_in_which_something_came_of_it
     assert last.at == "2026-01-06"
     assert last.outcomes == ("post: 1 sent", "Tin: It sings.")
     assert last.decisions == ("Nails: Copper ones.",)
-    assert last.questions == ("Ridge: Not seen yet.", "Gutter: Who pays for it?")
+    assert last.questions == ("Ridge: Not seen yet.", "樋: だれが払うのか？", "Gutter: Who pays for it?")  # noqa: RUF001
 
 
 async def test_older_talks_are_one_line_each_newest_first_and_others_words_are_only_counted(
