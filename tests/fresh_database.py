@@ -8,14 +8,14 @@ from functools import cache
 from pathlib import Path
 
 from modules.runtime.database.database import Database
-from modules.runtime.database.functions import know_handles
+from modules.runtime.database.functions import know_texts
 from modules.runtime.database.schema import MIGRATIONS
 
 
 @cache
 def _migrated() -> bytes:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        know_handles(connection)
+        know_texts(connection)
         connection.executescript(";\n".join(MIGRATIONS.values()))
         connection.execute(f"PRAGMA user_version = {max(MIGRATIONS)}")
         return connection.serialize()

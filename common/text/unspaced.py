@@ -1,8 +1,9 @@
-"""Words inside text that is written without spaces between them, as tokens for a full-text index.
+"""Words inside text that an index cannot split into words, as tokens for a full-text index.
 
 An index that splits at spaces treats a whole Chinese, Japanese or Thai sentence as one word, and a Korean word with its
-particle as another. Here each run of such characters becomes its overlapping pairs, and a search text becomes phrases
-of pairs: a phrase matches only where its characters are adjacent.
+particle as another; it also splits at vowel signs, which leaves single consonants of a word of an Indic script. Here
+each run of such characters becomes its overlapping pairs, and a search text becomes phrases of pairs: a phrase matches
+only where its characters are adjacent.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ import regex
 PHRASES_MAX = 24
 """The most distinct phrases of a text to search for; of more, some from each part of it."""
 
-_PAIRED, _LONG, _WHOLE = r"\p{Han}\p{Hiragana}\p{Hangul}", r"\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}", r"\p{Katakana}ーｰ"
+_PAIRED, _WHOLE = r"\p{Han}\p{Hiragana}\p{Hangul}", r"\p{Katakana}ーｰ"
+_LONG = (
+    r"\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Devanagari}\p{Bengali}\p{Gurmukhi}\p{Gujarati}\p{Oriya}\p{Tamil}\p{Telugu}"
+    r"\p{Kannada}\p{Malayalam}\p{Sinhala}\p{Tibetan}"
+)
 _RUN = regex.compile(rf"[{_PAIRED}{_LONG}{_WHOLE}][{_PAIRED}{_LONG}{_WHOLE}\p{{M}}]*+")
 # NOTE(self): a change of script ends a word, and only Katakana words can be separated without a dictionary.
 _PART = regex.compile(
@@ -35,10 +40,10 @@ class Unspaced(NamedTuple):
 
 
 def index_tokens(text: str) -> list[str]:
-    """Return what an index needs in addition to the text itself: nothing for text that is written with spaces.
+    """Return what an index needs in addition to the text itself: nothing for text that it splits into words.
 
     Pairs in order, each run ended by a single character so that no phrase reaches into the next run; then each
-    character once, for searches for one character.
+    character once, for searches for one character; then the words that touch a run.
     """
     found: list[str] = []
     singles: dict[str, None] = {}
@@ -46,10 +51,10 @@ def index_tokens(text: str) -> list[str]:
         signs = _signs(run.group())
         found += [*_pairs(signs), signs[-1]]
         singles.update(dict.fromkeys(signs))
-    return [*found, *singles]
+    return [*found, *singles, *_touching_words(text)]
 
 
-def touching_words(text: str) -> list[str]:
+def _touching_words(text: str) -> list[str]:
     """Return the ordinary words that touch a run without a space, which an index treats as part of it."""
     found: list[str] = []
     end = -1

@@ -35,7 +35,7 @@ from modules.runtime.database.file import (
     too_new,
     too_old,
 )
-from modules.runtime.database.functions import know_handles
+from modules.runtime.database.functions import know_texts
 from modules.runtime.sleep_note import request_wake
 
 T = TypeVar("T")
@@ -310,7 +310,7 @@ def _migrate(path: Path, connection: sqlite3.Connection, migrations: Mapping[int
     if version < newest:
         # NOTE(self): in one transaction: after a kill the file is blank again, or as the older program reads it.
         script = ";\n".join(step for number, step in sorted(migrations.items()) if number > version)
-        know_handles(connection)
+        know_texts(connection)
         connection.executescript(f"BEGIN IMMEDIATE;\n{script};\nPRAGMA user_version = {newest};\nCOMMIT;")
 
 

@@ -1,4 +1,4 @@
-"""Functions of ours that are called from SQL, about a person's data."""
+"""Functions of ours that are called from SQL, about texts and a person's data."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ from collections.abc import Callable
 
 from common.person import Person
 from common.text.handles import named_handles
+from common.text.unspaced import index_tokens
 
 
-def know_handles(connection: sqlite3.Connection) -> None:
-    """Give `connection` a function that returns the handles that a text names as accounts, as a JSON list."""
+def know_texts(connection: sqlite3.Connection) -> None:
+    """Give `connection` functions of a text.
+
+    `named_handles`: the handles that it names as accounts, as a JSON list; `index_tokens`: each after a space.
+    """
     connection.create_function("named_handles", 1, lambda text: json.dumps(named_handles(text)), deterministic=True)
+    connection.create_function(
+        "index_tokens", 1, lambda text: "".join(f" {token}" for token in index_tokens(text)), deterministic=True
+    )
 
 
 def know_person(connection: sqlite3.Connection, person: Person, without_copies: Callable[[str], str] = str) -> None:

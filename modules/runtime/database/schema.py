@@ -453,6 +453,11 @@ CREATE UNIQUE INDEX proposals_one_open ON proposals (state IN ('asked', 'making'
     WHERE state IN ('asked', 'making', 'waiting');
 """
 _WHY_IT_DECIDED_SO = "ALTER TABLE proposals ADD COLUMN why TEXT NOT NULL DEFAULT ''"
+_WORDS_OF_INDIC_SCRIPTS = """
+-- The shelf begins with one sign, or with two and a space if the memory is public.
+UPDATE memories SET shelf = substr(shelf, 1, 3 - 2 * private)
+    || index_tokens(subject || char(10) || body || char(10) || tags);
+"""
 MIGRATIONS = {
     OLDEST_SCHEMA: _FIRST,
     33: _OWNER_MESSAGES_ARE_WORK,
@@ -463,4 +468,5 @@ MIGRATIONS = {
     38: _WHAT_A_MODEL_MAKES_OF_BYTES,
     39: _WHAT_IT_GETS_BETTER_AT,
     40: _WHY_IT_DECIDED_SO,
+    41: _WORDS_OF_INDIC_SCRIPTS,
 }

@@ -18,7 +18,7 @@ import regex
 from common.clock import iso
 from common.person import tied
 from common.session_keys import FORMER_PREFIX
-from common.text.unspaced import index_tokens, take_apart, touching_words
+from common.text.unspaced import index_tokens, take_apart
 from modules.runtime.database.database import Database
 from modules.services.memory import policy
 from modules.services.memory.admission import KINDS, PRIVATE_KINDS, Kind, Memory, NewMemory, Query
@@ -283,9 +283,7 @@ def _insert_row(connection: sqlite3.Connection, values: dict[str, Any]) -> None:
 
 def _shelf(kind: Kind, texts: Iterable[str], *, private: bool) -> str:
     shelf = _SHELVES[kind] if private else f"{_SHELVES[kind]} {_PUBLIC}"
-    text = "\n".join(texts)
-    tokens = index_tokens(text)
-    return " ".join((shelf, *tokens, *touching_words(text))) if tokens else shelf
+    return " ".join((shelf, *index_tokens("\n".join(texts))))
 
 
 _PREFIX_MIN = 2

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from common.provenance import Trust
 from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
 from modules.services.memory import policy
 from modules.services.memory.admission import KINDS, Kind, Memory, NewMemory, Query
 from modules.services.memory.rows import MemoryStore, remember, search
@@ -207,6 +209,35 @@ async def test_words_of_every_script_are_found(store: MemoryStore, body: str, as
     await store.save(NewMemory("fact", "", "something else"), NOW)
     assert await found(store, asked) == [body]
     assert await found(store, f"{asked} indeed") == [body], "as a whole word, too"
+
+
+@pytest.mark.parametrize(
+    ("bodies", "asked"),
+    [
+        (("Ravi plays the sitar every evening", "Anita drinks ginger tea", "The rain came late"), "Who plays sitar?"),
+        (("रवि हर शाम सितार बजाता है", "अनीता अदरक की चाय पीती है", "इस साल बारिश देर से आई"), "सितार कौन बजाता?"),
+        (("রবি প্রতি সন্ধ্যায় সেতার বাজায়", "অনিতা আদা চা খায়", "বৃষ্টি দেরিতে এল"), "সেতার কে বাজায়?"),
+        (("ரவி வீணை வாசிக்கிறான்", "அனிதா இஞ்சி தேநீர் குடிக்கிறாள்", "மழை தாமதமாக வந்தது"), "வீணை யார்?"),
+    ],
+)
+async def test_a_word_is_found_whole_where_vowels_are_signs(store: MemoryStore, bodies: list[str], asked: str) -> None:
+    for body in bodies:
+        await store.save(NewMemory("fact", "", body), NOW)
+    assert await found(store, asked) == [bodies[0]]
+    assert not await found(store, "पुल")
+
+
+async def test_memories_from_before_are_found_by_words_of_an_indic_script(tmp_path: Path) -> None:
+    earlier = {number: step for number, step in MIGRATIONS.items() if number < 41}
+    async with await Database.open(tmp_path / "soul.db", earlier) as before:
+        store = MemoryStore(before)
+        await store.save(NewMemory("fact", "", "सितार", ("चाय",)), NOW)
+        await store.save(NewMemory("preference", "", "सितार", ("चाय",)), NOW)
+        await before.run(lambda rows: rows.execute("UPDATE memories SET shelf = substr(shelf, 1, 3 - 2 * private)"))
+    async with await Database.open(tmp_path / "soul.db", MIGRATIONS) as database:
+        assert len(await found(MemoryStore(database), "सितार")) == 2
+        public = await MemoryStore(database).search(Query("चाय", public_only=True), NOW)
+        assert [one.kind for one in public] == ["fact"]
 
 
 async def test_a_text_without_words_finds_the_newest(store: MemoryStore) -> None:
