@@ -17,6 +17,7 @@ from common.text.echo import tokenize_with_stemming
 from common.text.patterns import lazy_regex
 from modules.lives.space.request_parser import ANSWERS_OF_OWNER, is_place, names_of, shown
 from modules.lives.space.snapshot import RoomSnapshot
+from modules.lives.space.types import HistoryEntry
 from modules.services.commitments.naming import CommitmentRequest, target_of
 from modules.services.commitments.writer import commitment_request
 
@@ -230,16 +231,23 @@ def named_by_host(snapshot: RoomSnapshot, repo: str = "") -> bool:
     """Return whether the host wants the work in `repo`, else in the repository of the talk: a guest may have named it.
 
     Unless the host wants that, the talk is not quoted there: who speaks in a room does not speak to everybody. The
-    host's newest message about the repository decides. Without one, only the workspace that the host means counts as
-    named; for any other repository the owner is asked.
+    host's newest message about the repository decides; talk about it asks for no work, in whatever language. Without
+    such a message, only the workspace that the host means counts as named; for any other repository the owner is asked.
     """
     wanted = repo or snapshot.repo
     if not wanted:
         return False
     means_workspace = snapshot.workspace is not None and snapshot.workspace.casefold() == wanted.casefold()
     names = names_of(wanted) if means_workspace else (wanted,)
-    verdicts = (_wants(entry.content, name) for entry in reversed(snapshot.history) if entry.is_host for name in names)
+    talk = None if means_workspace else False
+    said = (entry for entry in reversed(snapshot.history) if entry.is_host)
+    verdicts = (_wants(entry.content, name) and (not _only_talks(entry) or talk) for entry in said for name in names)
     return next((verdict for verdict in verdicts if verdict is not None), means_workspace)
+
+
+def _only_talks(entry: HistoryEntry) -> bool:
+    """Return whether a message of several words asks for nothing, or takes it back."""
+    return entry.intent in {"discussion", "withdrawal"} and len(entry.content.split()) > 1
 
 
 def _wants(text: str, repo: str) -> bool | None:

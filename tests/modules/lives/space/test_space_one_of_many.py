@@ -7,6 +7,7 @@ whole; a message for which there is no room becomes one line, never half a messa
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from adapters.space.types import ActionDone, Claimed
 from common.clock import FakeClock
 from common.schemas import SPACE_DECISION_TOOL, Commitment, CommitmentType
+from common.text.host_intent import HostIntent
 from common.text.tokens import estimate_roughly
 from common.text.utf16 import u16_len
 from modules.lives.space.commitment_filter import (
@@ -90,9 +92,11 @@ def test_a_repository_is_named_by_its_whole_name(said: str, *, named: bool) -> N
     assert named_by_host(snapshot, "acme/site") is named
 
 
-def _said_by_host(*said: str, is_host: bool = True) -> RoomSnapshot:
+def _said_by_host(*said: str, is_host: bool = True, intent: HostIntent | None = None) -> RoomSnapshot:
     at = datetime(2026, 1, 5, tzinfo=UTC)
-    history = tuple(HistoryEntry(f"m{n}", "host", text, at, is_host=is_host) for n, text in enumerate(said))
+    history = tuple(
+        HistoryEntry(f"m{n}", "host", text, at, is_host=is_host, intent=intent) for n, text in enumerate(said)
+    )
     return RoomSnapshot(now=at, me="marvin", history=history)
 
 
@@ -128,6 +132,25 @@ def test_a_host_that_refuses_or_reports_a_repository_or_means_something_else_has
 def test_a_host_that_wants_work_in_a_repository_has_named_it(said: str) -> None:
     assert named_by_host(_said_by_host(said), "acme/site")
     assert not named_by_host(_said_by_host(said, is_host=False), "acme/site")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Leave everything in acme/site as it is.",
+        "Maak niets aan in acme/site.",
+        "Evita di aprire issue in acme/site.",
+        "Bitte hier, statt in acme/site.",
+        "Nu deschide nimic in acme/site.",
+    ],
+)
+def test_a_message_that_asks_for_nothing_names_no_repository_in_any_language(said: str) -> None:
+    wants = _said_by_host("Please open it in acme/site.", intent="action_request")
+    assert named_by_host(wants, "acme/site")
+    refuses = _said_by_host(said, intent="discussion")
+    assert not named_by_host(replace(refuses, history=(*wants.history, *refuses.history)), "acme/site")
+    assert named_by_host(_said_by_host("acme/site", intent="discussion"), "acme/site")
+    assert named_by_host(replace(refuses, repo="acme/site", workspace="acme/site"))
 
 
 def test_the_hosts_newest_word_on_a_repository_decides() -> None:
