@@ -22,7 +22,11 @@ _WORD_SIGN = lazy_regex(r"[\p{L}\p{N}]")
 # NOTE(self): in scripts written without spaces, two characters count as one word.
 _WORD = lazy_regex(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]{2}|[\p{L}\p{M}\p{N}]+(?:'\p{L}+)?")
 _EMOJI = lazy_regex(r"\p{RI}{2}|[0-9#*]\uFE0F?\u20E3|\p{Extended_Pictographic}.*", regex.DOTALL)
-_QUESTION_MARKS = frozenset("?\uff1f\u061f\u2e2e\u2047\u2048\u2049\u203d\u2753\u2754\u055e\u1367\u037e")
+_ASKS = lazy_regex(
+    r"[?\uff1f\u061f\u2e2e\u2047\u2048\u2049\u203d\u2753\u2754\u055e\u1367\u037e]|\p{Greek};"
+    r"|\p{Hiragana}\u304b(?=[\u3002\u2026\s]|\Z)"
+)
+"""A question as its script marks one; Japanese asks with a last か."""
 
 _THANKS = r"""
     appreciate\ your\ (?:message|answer|reply|question|time|help|words) |
@@ -100,13 +104,13 @@ def ends_talk(text: str) -> bool:
 
 
 def asks(text: str) -> bool:
-    """Return whether `text` has a question mark of any script outside of links and quoted code."""
+    """Return whether `text` has a question, as its script marks one, outside of links and quoted code."""
     return count_questions(text) > 0
 
 
 def count_questions(text: str) -> int:
-    """Return the number of question marks of any script in `text`, outside of links and quoted code."""
-    return sum(sign in _QUESTION_MARKS for sign in _CODE.sub(" ", _LINK.sub(" ", text)))
+    """Return the number of questions in `text`, as its script marks them, outside of links and quoted code."""
+    return len(_ASKS.findall(_CODE.sub(" ", _LINK.sub(" ", text))))
 
 
 def is_emoji_only(text: str) -> bool:

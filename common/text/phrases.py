@@ -126,14 +126,6 @@ _END = lazy_regex(r"(?<![.!?])[.!?]++[\"'”’)\]*_]*+(?=\s|\Z)|[。！？]++|;
 _LINE_END = lazy_regex(r"\n")
 
 
-_ASKS = lazy_regex(r"[?？؟⁇⁈‽⸮፧\u037e՞]|\p{Greek};|\p{Hiragana}か(?=[。…\s]|\Z)")  # noqa: RUF001 - as each script asks
-
-
-def asks(text: str) -> bool:
-    """Return whether a text contains a question, as its script marks one."""
-    return _ASKS.search(text) is not None
-
-
 def count_sentences(message: str) -> int:
     """Return the number of sentence ends: full stops, question and exclamation marks, semicolons, outside of links."""
     return len(_ends(message))

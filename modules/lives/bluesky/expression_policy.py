@@ -16,8 +16,8 @@ from common.errors import SkillError
 from common.intervals import EXPRESSION_MAX_INTERVAL_MS, EXPRESSION_MIN_INTERVAL_MS
 from common.result import Decision
 from common.state import Json
+from common.text.closings import asks
 from common.text.graphemes import grapheme_len
-from common.text.phrases import asks
 from common.text.strings import dedup_key
 from common.wording import counted
 from modules.runtime.scheduler.quiet_hours import QUIET_HOURS_END, is_quiet_hours

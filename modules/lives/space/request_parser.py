@@ -18,10 +18,10 @@ from adapters.space.room_addressing import parse_addressed
 from adapters.space.types import HOST
 from common.clock import local
 from common.schemas import GITHUB_COMMITMENT_TYPES, CommitmentType
+from common.text.closings import asks
 from common.text.hidden import skeleton
 from common.text.intent_rules import LINK
 from common.text.patterns import lazy_regex
-from common.text.phrases import asks
 from common.text.untrusted import clean
 from common.text.utf16 import u16_len, u16_slice
 from modules.lives.space.types import HistoryEntry, HostLine, Question, RequestContent

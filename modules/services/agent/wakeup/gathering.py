@@ -275,7 +275,7 @@ def _told(memories: Sequence[Memory]) -> tuple[str, ...]:
 
 
 def _is_open(memory: Memory) -> bool:
-    return bool(_OPEN_TAGS & {tag.casefold() for tag in memory.tags}) or asks(memory.body.rstrip()[-1:])
+    return bool(_OPEN_TAGS & {tag.casefold() for tag in memory.tags}) or asks(memory.body.rstrip()[-3:])
 
 
 def _role(handle: str, people: Sequence[Memory]) -> str:
