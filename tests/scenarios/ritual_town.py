@@ -25,6 +25,7 @@ from tests.striding_clock import StridingClock
 from town.atproto.index import NetworkEvent
 from town.atproto.network import Network
 from town.atproto.service import AtprotoFaults, atproto_app
+from town.github.faults import GitHubFaults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
 from town.github.values import GitHubEvent, StoredIssue, StoredRepo
@@ -73,6 +74,7 @@ class RitualTown:
     names: tuple[str, ...]
     souls: dict[str, RitualSoul] = field(default_factory=dict)
     faults: AtprotoFaults = field(default_factory=AtprotoFaults)
+    github_faults: GitHubFaults = field(default_factory=GitHubFaults)
 
     def account(self, name: str) -> str:
         """Return the DID of `name`.test; create the account on first use."""
@@ -253,7 +255,7 @@ async def open_ritual_town(
     organisation = github.create_account("acme", kind="Organization")
     repo = github.create_repo(organisation, QUAY.name, collaborators=list(names))
     souls: dict[str, RitualSoul] = {}
-    mind, faults = Mind(think), AtprotoFaults()
+    mind, faults, github_faults = Mind(think), AtprotoFaults(), GitHubFaults()
 
     async def notice(request: ChatRequest) -> None:
         name = request.facts.agent.handle.removesuffix(".test")
@@ -266,9 +268,9 @@ async def open_ritual_town(
         urls = {
             "bluesky": await stack.enter_async_context(serve(atproto_app(network, faults=faults))),
             "model": await stack.enter_async_context(serve(model_app(mind, api_key=KEY))),
-            "github": await stack.enter_async_context(serve(github_app(github))),
+            "github": await stack.enter_async_context(serve(github_app(github, faults=github_faults))),
         }
-        town = RitualTown(root, clock, network, github, repo, mind, urls, names, souls, faults)
+        town = RitualTown(root, clock, network, github, repo, mind, urls, names, souls, faults, github_faults)
         for name in (*names, "owner"):
             town.account(name)
         clock.stride(OLD.total_seconds())

@@ -28,6 +28,7 @@ from modules.services.plans.types import Plan, Task, TaskStatus
 from modules.services.rights import store as rights
 from modules.services.rights import tombstones
 from modules.services.rights.policy import PREFERENCE
+from modules.services.workspaces.gaps import SCENARIOS
 from modules.services.workspaces.trust import READ_AGAIN_S
 from tests.adapters.results import ok
 from tests.hasty_clock import SetAhead
@@ -39,6 +40,7 @@ from town.github.faults import Fault
 from town.github.values import StoredIssue
 
 OPEN = Plan("Tides", goal="They can be read.", tasks=(Task(1, "Read"), Task(2, "Warn @kit"), Task(3, "Print")))
+CODED = Plan("Tides", goal="They can be read.", tasks=(Task(1, "Read", files=("tides.py",)),))
 
 
 @pytest.fixture
@@ -387,6 +389,25 @@ async def test_a_page_that_cannot_be_read_finishes_nothing(ended: WorkspaceTown)
         assert len(ended.issues()) == 1
         ended.faults.clear()
         await finished(ended, one)
+
+
+async def test_scenarios_without_a_result_finish_nothing(ended: WorkspaceTown) -> None:
+    await ended.write(README=README, SCENARIOS="# Scenarios\n\n## One\n\n- **Somebody does:** runs x\n")
+    made = ended.opens("kit", "[PLAN] Tides", generate_plan_markdown(CODED), "plan", "plan:complete")
+    ended.completes("kit", made.number)
+    ended.closes("kit", made.number)
+    async with ended.living() as one:
+        ended.faults.arm(Fault("bad_gateway", "GET /repos/*/collaborators", times=40))
+        await one.look(60, times=2)
+        ended.faults.clear()
+        assert len(ended.issues()) == 2
+        await one.look(60)
+        work = one.soul.app.services.work
+        (row,) = await work.newest(SCENARIOS, 2)
+        await work.settle(row, "dropped", "failed")
+        await one.look(60, times=3)
+        assert [one.state for one in await work.newest(SCENARIOS, 2)] == ["pending"]
+    assert len(ended.issues()) == 2
 
 
 async def test_a_sentinel_of_a_peer_is_adopted_and_left_to_it(ended: WorkspaceTown) -> None:

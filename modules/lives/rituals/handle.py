@@ -365,7 +365,7 @@ class MemoHandler(Handler):
     async def _standing(self, repo: Repo, run: RitualRun) -> ApiResult[Issue | None]:
         """Return the first memo of a run by somebody whose words count in the repository, or None."""
         found = _of(repo.full_name, await self.github.list_issues(repo, labels=(MEMO,))).or_raise()
-        accounts, mark = await self.trust.accounts(repo), memo_mark(run.thread_uri)
+        accounts, mark = await self.trust.whole(repo), memo_mark(run.thread_uri)
         memos = [one for one in found if mark in one.body and accounts.covers(one.account)]
         return Ok(min(memos, key=lambda one: one.number, default=None))
 

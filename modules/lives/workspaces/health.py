@@ -8,12 +8,13 @@ What cannot be read decides nothing: only a page that certainly does not exist c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import Clock, parse_iso_or_none
+from common.constants import DAY_MS
 from common.result import ApiResult, Err, Ok
 from modules.lives.workspaces.types import PolledWorkspace
 from modules.runtime.events import Publish
@@ -142,8 +143,12 @@ class HealthCheck:
         if await self.table.add(new):
             self.publish(TaskOffered())
         row = await self.table.get(SCENARIOS, new.key)
-        if row is None or row.state != "pending":
+        if row is None or row.state == "done":
             return 0
+        # NOTE(self): if it was dropped, it ended without a result, which says nothing of the scenarios
+        await self.table.offer(
+            replace(new, not_before=self.clock.now() + timedelta(milliseconds=self.clock.real(DAY_MS)))
+        )
         self.workspaces.note(repo, last_plan_synthesis_attempt=None)  # NOTE(self): the next cycle looks again
         return None
 

@@ -90,11 +90,11 @@ class WorkspacePerceiver:
     @answering
     async def _issues_of(self, repo: Repo) -> ApiResult[tuple[Issue, ...]]:
         listed = (await self._github.list_issues(repo, limit=MOST_ISSUES)).or_raise()
+        accounts = await self._trust.whole(repo)  # NOTE(self): of whom it is not known, no plan or mark would be seen
         if len(listed) < MOST_ISSUES:
             return Ok(listed)
         found = {one.number: one for one in listed}
         plans = (await self._github.list_issues(repo, labels=(PLAN_LABEL,), limit=MOST_PLANS)).or_raise()
-        accounts = await self._trust.accounts(repo)
         found |= {one.number: one for one in plans}
         for person in [accounts.us, *accounts.others()][:MOST_PEOPLE]:
             written = by_login(await self._github.list_issues(repo, creator=person.login, limit=MOST_ISSUES))

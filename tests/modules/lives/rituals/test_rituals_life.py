@@ -20,11 +20,13 @@ from modules.runtime.database.functions import know_person
 from modules.services.rights import store
 from modules.services.rituals.policy import MEMO_KIND, memo_mark, opening_cause
 from modules.services.rituals.rituals import RITUALS_OF_PEOPLE
+from modules.services.workspaces.trust import READ_AGAIN_S
 from soul.commands.rituals import run_rituals, started_lines
 from tests.modules.lives.bluesky.bluesky_values import notification
 from tests.running_town import KEY, call, prompt_of
 from tests.scenarios.ritual_town import MONDAY, QUAY, RITUAL, RitualTown, open_ritual_town, think
 from town.atproto.service import Fault
+from town.github.faults import Fault as GitHubFault
 from town.model.types import ChatRequest, Completion
 
 
@@ -304,14 +306,15 @@ async def test_two_tries_a_day_are_the_most_and_the_next_day_begins_anew(tmp_pat
 
 async def test_of_two_memos_written_at_once_the_first_stands_with_both_texts(tmp_path: Path) -> None:
     async with open_ritual_town(tmp_path, ("rowan",)) as town:
-        owner = town.github.find("owner")
-        assert owner
-        town.repo.collaborators.add("owner")
+        kit = town.github.create_account("kit")
+        town.repo.collaborators.add("kit")
 
         def write_at_the_same_moment(request: ChatRequest) -> Completion:
             if "write_memo" in {offer.name for offer in request.offers} and not town.memos:
+                town.clock.stride(READ_AGAIN_S)
+                town.github_faults.arm(GitHubFault("unavailable", "GET /repos/*/collaborators", times=2))
                 mark = memo_mark(town.openings()[0])
-                town.github.open_issue(town.repo, owner, title="First", body=f"Mine.\n\n{mark}", labels=["memo"])
+                town.github.open_issue(town.repo, kit, title="First", body=f"Mine.\n\n{mark}", labels=["memo"])
             return think(request)
 
         town.mind.answer = write_at_the_same_moment
