@@ -29,6 +29,8 @@ ErrKind = Literal[
 
 LASTING: tuple[ErrKind, ...] = ("auth", "not_found", "conflict", "invalid", "fatal")
 """The kinds that waiting does not cure."""
+GONE: tuple[ErrKind, ...] = ("not_found", "invalid")
+"""The kinds that say that what was asked for is not there; any other leaves that unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from adapters.atproto.reads import Reader
 from adapters.atproto.richtext import detect_mentions, detect_urls, parse_bsky_post_url
 from adapters.atproto.types import Blob, Card, PostImage, ReplyRefs, StrongRef
 from common.clock import Clock, iso
-from common.result import LASTING, ApiResult, Err, Ok, answering
+from common.result import GONE, ApiResult, Err, Ok, answering
 
 if TYPE_CHECKING:
     from adapters.atproto.xrpc import Xrpc
@@ -269,7 +269,7 @@ class Writer(Reader):
 
     async def _mentioned_dids(self, text: str) -> dict[str, str]:
         handles = list(dict.fromkeys(span.value for span in detect_mentions(text)))[:_MAX_MENTIONS_RESOLVED]
-        resolved = [(handle, (await self.resolve_handle(handle)).or_else("", *LASTING)) for handle in handles]
+        resolved = [(handle, (await self.resolve_handle(handle)).or_else("", *GONE)) for handle in handles]
         return {handle: did for handle, did in resolved if did}
 
     async def _quoted(self, text: str) -> StrongRef | None:

@@ -55,6 +55,9 @@ async def test_a_burst_of_somebody_whom_it_follows_gets_one_answer(running_town:
     async with awake(home) as soul:
         await look(soul)
         ada.says("Hello!", "Which moss would you begin with?")
+        running_town.faults.arm(Fault("expired_token", "chat.bsky.convo.getConvo", times=2))
+        await look(soul)
+        running_town.faults.clear()
         await look(soul)
         await look(soul)
         assert ada.answers == ["Cushion moss: it forgives a dry week."]

@@ -26,7 +26,7 @@ from adapters.atproto.types import (
 from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock
 from common.errors import Transient
-from common.result import LASTING, ApiResult, Err, Ok, answering
+from common.result import GONE, ApiResult, Err, Ok, answering
 from common.settings import MessagesFrom
 from common.text.rights_requests import may_be_rights_request
 from modules.lives.messages.policy import is_too_old, is_welcome
@@ -97,7 +97,7 @@ class MessagePerceiver(Perceiver):
         """Take the first look: start at the present end of the log, and store what the owner wrote that is unread."""
         log = (await self.atproto.get_message_log()).or_raise()
         # NOTE(self): an owner who accepts no messages from us may still write; then their conversation becomes known.
-        talk, said = (await self._owners_talk()).or_else(None, *LASTING), list[tuple[str, DirectMessage]]()
+        talk, said = (await self._owners_talk()).or_else(None, *GONE), list[tuple[str, DirectMessage]]()
         if talk and talk.unread_count:
             page = (await self.atproto.get_messages(talk.id, min(talk.unread_count, _MOST_UNREAD))).or_raise()
             said = [(talk.id, one) for one in page.messages]
@@ -124,7 +124,7 @@ class MessagePerceiver(Perceiver):
         known = await self.state.talk_with(self.state.me.owner_did)
         if all(known and talk_id == known.id for talk_id, _ in said):
             return said
-        talk = (await self._owners_talk()).or_else(None, *LASTING)
+        talk = (await self._owners_talk()).or_else(None, *GONE)
         return [(talk_id, message) for talk_id, message in said if talk and talk_id == talk.id]
 
     async def _of_others(self, events: tuple[MessageEvent, ...]) -> Said:
@@ -169,7 +169,7 @@ class MessagePerceiver(Perceiver):
             if await self.state.answered_requests_only(talk_id):
                 continue
             self._left_alone.pop(talk_id, None)
-            talk = (await self.atproto.get_conversation(talk_id)).or_else(None, *LASTING)
+            talk = (await self.atproto.get_conversation(talk_id)).or_else(None, *GONE)
             if talk is None or talk.is_group or not talk.unread_count:
                 continue
             page = (await self.atproto.get_messages(talk_id, min(talk.unread_count, _MOST_UNREAD))).or_raise()
@@ -180,7 +180,7 @@ class MessagePerceiver(Perceiver):
         """Return which of this account's messages in a conversation are read; if all are, store the conversation."""
         if talk_id in self._left_alone:
             return "requests" if self._left_alone[talk_id] else "none"
-        if (talk := (await self.atproto.get_conversation(talk_id)).or_else(None, *LASTING)) is None:
+        if (talk := (await self.atproto.get_conversation(talk_id)).or_else(None, *GONE)) is None:
             return "none"
         other = next((member for member in talk.members if member.did == did), None)
         alone = other is not None and not talk.is_group and {one.did for one in talk.members} == {did, self.atproto.did}
@@ -189,7 +189,7 @@ class MessagePerceiver(Perceiver):
             return "none"
         status, is_followed = await self._status_of(talk, other), False
         if status == "request" and not self.etiquette.is_peer(other):
-            profile = (await self.atproto.get_profile(did)).or_else(None, *LASTING)
+            profile = (await self.atproto.get_profile(did)).or_else(None, *GONE)
             is_followed = profile is not None and profile.is_followed
         welcome = is_welcome(self.messages_from, status, is_peer=self.etiquette.is_peer(other), is_followed=is_followed)
         kept = Talk(talk.id, did, "accepted" if welcome else "request", other.handle, other.is_bot)

@@ -19,7 +19,7 @@ from adapters.github.types import Comment, Issue, Repo
 from common.clock import from_local
 from common.constants import MINUTE_MS, SECOND_MS
 from common.provenance import Provenance, Trust
-from common.result import LASTING, ApiResult, ErrKind, Ok, Undone, answering
+from common.result import GONE, ApiResult, ErrKind, Ok, Undone, answering
 from common.text.github_text import comment_body, without_mentions
 from common.text.untrusted import one_line
 from modules.lives.rituals.writing import Memo, MemoRequest, OpeningRequest, RitualWriter
@@ -300,7 +300,7 @@ class MemoHandler(Handler):
         """
         owner, _, name = body.repo.partition("/")
         repo = Repo(owner, name)
-        standing = (await self._standing(repo, run)).or_else(None, *LASTING)
+        standing = (await self._standing(repo, run)).or_else(None, *GONE)
         number = written.rpartition("/")[2]
         if standing is None or not number.isdecimal() or standing.number >= int(number):
             return written
@@ -318,7 +318,7 @@ class MemoHandler(Handler):
 
         Nothing is recorded if the thread cannot be read any more.
         """
-        if (posts := (await self._thread(run)).or_else(None, *LASTING)) is None:
+        if (posts := (await self._thread(run)).or_else(None, *GONE)) is None:
             return
         key, others = memo_cause(run.key, run.day), {post.author.did for post in posts} - {self.atproto.did}
         trust: Trust = "peer" if others else "self"

@@ -21,7 +21,7 @@ from common.clock import Clock, iso, parse_iso
 from common.constants import DAY_MS, HOUR_MS, PORTABLE_MAX_GRAPHEMES, SECOND_MS
 from common.facts import AgentFacts, QuestionFacts, TurnFacts
 from common.provenance import Provenance
-from common.result import LASTING
+from common.result import GONE, LASTING
 from common.text.graphemes import grapheme_len
 from common.text.untrusted import clean, one_line
 from modules.runtime.llm.dialect import Message
@@ -152,7 +152,7 @@ class AnnouncementHandler(Handler):
 
     async def _done(self, item: WorkItem, work: AnnouncementContext) -> AnnouncementContext | Disposition:
         """Return the work if it is done and strangers may hear of it, otherwise the disposition of its row."""
-        known = (await self.github.get_repository(work.repo)).or_else(None, *LASTING)
+        known = (await self.github.get_repository(work.repo)).or_else(None, *GONE)
         if known is None or known.private:
             reason = "the repository is private" if known else "whether the repository is public cannot be read"
             return Disposition("silent", "not-public", reason)
@@ -166,7 +166,7 @@ class AnnouncementHandler(Handler):
 
     async def _finished(self, item: WorkItem, work: AnnouncementContext) -> AnnouncementContext | Disposition:
         """Return a plan with our work for it if it is closed with all tasks completed, otherwise a disposition."""
-        issue = (await self.github.get_issue(work.repo, work.plan)).or_else(None, *LASTING)
+        issue = (await self.github.get_issue(work.repo, work.plan)).or_else(None, *GONE)
         plan = parse_plan(issue.body, issue.title) if issue else None
         if issue and plan and issue.state == "open":
             return Disposition("later", "open", "its plan is still open")

@@ -25,7 +25,7 @@ from adapters.github.types import Repo
 from common.clock import Clock, iso, parse_iso
 from common.constants import MINUTE_MS
 from common.provenance import Provenance
-from common.result import ApiResult, Err, Ok, answering
+from common.result import GONE, ApiResult, Err, Ok, answering
 from common.text.untrusted import one_line
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
@@ -208,7 +208,7 @@ class PeerHistoriesLoop(Loop):
         self._asked = {key: at for key, at in self._asked.items() if now - at < LOOKED_BACK}
         due = [one for one in await self._acts(now) if self._is_due(one)][:MOST_REQUESTED]
         for intent in due:
-            (await self._look_at(intent, peers)).or_else(None, "not_found", "invalid")
+            (await self._look_at(intent, peers)).or_else(None, *GONE)
             self._asked[intent.id] = now
         return None
 

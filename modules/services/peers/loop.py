@@ -12,7 +12,7 @@ from adapters.atproto.types import Profile, Record
 from common.clock import Clock, parse_iso
 from common.errors import BudgetExceeded, Transient
 from common.intervals import Pace
-from common.result import Err
+from common.result import GONE, Err
 from common.settings import Settings
 from modules.runtime.control import Standing
 from modules.runtime.journal.rows import Journal
@@ -32,8 +32,6 @@ from modules.services.peers.types import Peer, Sighting
 from modules.services.pinned_names.store import PinnedNames
 
 CAUSE = "peer-announcement"
-_GONE = frozenset({"not_found", "invalid"})
-"""Why a profile cannot be read, if waiting does not help."""
 _OVER = frozenset({"done", "refused"})
 """An act that is done, or that the owner refused."""
 ANNOUNCEMENTS_PER_DAY = 3
@@ -79,7 +77,7 @@ class Introductions:
             elif code == "free":
                 profile = await self.atproto.get_profile(did)
                 if isinstance(profile, Err):
-                    if profile.kind in _GONE:
+                    if profile.kind in GONE:
                         continue
                     return False
                 self.note(profile.data)
@@ -129,7 +127,7 @@ class Introductions:
         did = peer.bluesky_did
         profile = await self.atproto.get_profile(did)
         if isinstance(profile, Err):
-            if profile.kind in _GONE:
+            if profile.kind in GONE:
                 self.registry.note_profile(
                     peer.github_username, is_followed=peer.followed_on_bluesky, follows_us=peer.follows_us
                 )

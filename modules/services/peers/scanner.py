@@ -8,7 +8,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import FeedItem, ListPage, Post
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
-from common.result import ApiResult, Err, ErrKind, Ok, answering
+from common.result import GONE, ApiResult, Err, Ok, answering
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.peers.own_identity import LOOP
@@ -28,7 +28,6 @@ _FEEDS_PER_CYCLE = 5
 _PAGES_FURTHER_BACK = 5
 _FURTHER_LIMIT = 100
 _NO_HANDLE = "handle.invalid"
-_GONE: tuple[ErrKind, ...] = ("not_found", "invalid")
 _PROFILE = "README.md"
 _UNANSWERED = "that account does not name it back: nothing is said or done under that name"
 _DOUBTS: dict[Linked, str] = {
@@ -70,7 +69,7 @@ class PeerScanner:
     @answering
     async def _identity_post_of(self, peer: Peer) -> ApiResult[PeerClaim | None]:
         """Return the claim in the identity post of an account; `Ok(None)` if it has none or the account is gone."""
-        post = (await self._find_post(peer)).or_else(None, *_GONE)
+        post = (await self._find_post(peer)).or_else(None, *GONE)
         username = extract_github_username_from_text(post.text) if post else None
         if not (post and username and self._is_of(post, peer)):
             return Ok(None)
@@ -95,7 +94,7 @@ class PeerScanner:
         if not peer.identity_uri:
             return None
         read = await self.atproto.get_post_thread(peer.identity_uri, depth=0, parent_height=0)
-        thread = read.or_else(None, *_GONE)
+        thread = read.or_else(None, *GONE)
         return thread.post if thread and is_identity_post(thread.post) else None
 
     @answering
@@ -148,11 +147,11 @@ class PeerScanner:
         """
         if not self.github.configured:
             return Ok(None)
-        if (page := (await self.github.get_user(claim.username)).or_else(None, *_GONE)) is None:
+        if (page := (await self.github.get_user(claim.username)).or_else(None, *GONE)) is None:
             return Ok(None)
         if not (names_did(page.website, claim.did) or names_did(page.bio, claim.did)):
             read = await self.github.contents.read(Repo(claim.username, claim.username), _PROFILE)
-            if (profile := read.or_else(None, *_GONE)) is None or not names_did(profile.text, claim.did):
+            if (profile := read.or_else(None, *GONE)) is None or not names_did(profile.text, claim.did):
                 return Ok(None)
         is_same = await self.names.check("github", claim.username, str(page.id))
         return Ok(page.id if is_same and page.id else None)

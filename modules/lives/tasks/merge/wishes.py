@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from adapters.github.client import GitHub
 from adapters.github.types import Account, PullRequest, Repo
 from common.facts import QuestionFacts
+from common.result import GONE
 from common.text.markdown import without_html_comments
 from common.text.untrusted import one_line
 from modules.lives.tasks.merge.perceive import pull_of
@@ -93,7 +94,7 @@ class WishHandler(Handler):
 
     async def _is_follow_up(self, repo: Repo, pull: PullRequest) -> bool:
         """Return whether the plan of a pull request is for an issue that this handler opened."""
-        issue = (await self.github.get_issue(repo, plan_of(pull.body) or 0)).or_else(None, "not_found", "invalid")
+        issue = (await self.github.get_issue(repo, plan_of(pull.body) or 0)).or_else(None, *GONE)
         plan = parse_plan(issue.body, issue.title) if issue else None
         for number in issues_taken_up(plan, self.skills) if plan else ():
             found = (await self.github.get_issue(repo, number)).or_else(None, "not_found")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from adapters.github.client import GitHub
 from adapters.github.types import Account, PullRequest, Repo
 from common.errors import Transient
-from common.result import Err, answering
+from common.result import GONE, Err, answering
 from modules.lives.tasks.review.handle import APPROVED, CLOSED, COMMENTED, MOVED, REVIEW, ReviewPlace
 from modules.lives.tasks.review.rounds import MOST_ROWS, REVISION, Round, is_tried, next_round
 from modules.services.plans.types import parse_task_branch
@@ -110,7 +110,7 @@ class ReviewPerceiver(Perceiver):
         if tip.sha in {before, self._apart.get(reviewed.key)}:
             return
         files = (await self.github.pulls.files(repo, pull.number)).or_raise()
-        changed = (await self.github.pulls.changed(repo, before, tip.sha)).or_else(files, "not_found", "invalid")
+        changed = (await self.github.pulls.changed(repo, before, tip.sha)).or_else(files, *GONE)
         if {one.path for one in changed} & {one.path for one in files}:
             await self.table.add(replace(place, base=tip.sha, is_again=True).row)
         else:
