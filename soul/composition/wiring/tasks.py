@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from common.clock import parse_iso
 from common.constants import SECOND_MS
+from common.result import GONE, Err
 from common.text.untrusted import one_line
 from modules.lives.tasks.code.work import CodeWork
 from modules.lives.tasks.documents.compose import DecisionHandler, DocumentWork, DocumentWriter
@@ -87,18 +88,19 @@ def build_claims(services: Services) -> Claims:
 async def _seen_since(services: Services, login: str, moment: datetime) -> bool:
     """Return whether a SOUL posted on Bluesky or held the lease of its home since `moment`; False if unknown there.
 
-    A SOUL whose posts cannot be read counts as seen.
+    A SOUL whose posts or lease cannot be read counts as seen.
     """
     peer = services.peer_registry.get(login)
     if peer is None or not peer.bluesky_did:
         return False
-    lease = (await services.atproto.get_record(f"at://{peer.bluesky_did}/{HOME_LEASE}/self")).or_else(None)
-    until = read_lease(lease.value).until if lease else None
+    held = await services.atproto.get_record(f"at://{peer.bluesky_did}/{HOME_LEASE}/self")
     feed = (await services.atproto.get_author_feed(peer.bluesky_did, _POSTS_READ)).or_else(None)
-    return (
-        (until is not None and until >= moment)
-        or feed is None
-        or any(parse_iso(one.post.created_at) >= moment for one in feed.items)
+    if feed is None or (isinstance(held, Err) and held.kind not in GONE):
+        return True
+    lease = held.or_else(None)
+    until = read_lease(lease.value).until if lease else None
+    return (until is not None and until >= moment) or any(
+        parse_iso(one.post.created_at) >= moment for one in feed.items
     )
 
 

@@ -19,7 +19,7 @@ from adapters.github.types import Account, PullRequest, Repo, Review
 from common.clock import Clock
 from common.files import delete_tree
 from common.line_kind import LineKind
-from common.result import Err, Ok
+from common.result import GONE, Err, Ok
 from common.text.untrusted import clean, one_line
 from common.wording import told_outcome
 from modules.lives.tasks.code.work import TreeTests
@@ -417,7 +417,7 @@ class MergeHandler(Handler):
     async def _has_other(self, acts: PullActs) -> bool:
         """Return whether the plan gives the task to somebody else, who took it over while we were inactive."""
         place = place_of_pull(acts.repo, acts.pull)
-        issue = (await self.github.get_issue(acts.repo, place.issue)).or_else(None) if place else None
+        issue = (await self.github.get_issue(acts.repo, place.issue)).or_else(None, *GONE) if place else None
         plan = parse_plan(issue.body, issue.title) if issue else None
         task = plan.task(place.number) if plan and place else None
         holder = task.assignee or "" if task and task.status in ACTIVE_TASKS else ""

@@ -26,6 +26,7 @@ from tests.running_town import RunningTown
 from tests.town.github_place import needs_git
 from tests.town_github import TownGitHub
 from tests.trusting import gone_of
+from town.atproto.service import Fault
 from town.github.values import StoredRepo
 
 pytestmark = needs_git
@@ -104,7 +105,7 @@ async def test_the_task_of_a_soul_that_did_nothing_for_a_week_is_free_and_its_pu
         assert (held.left.number, held.left.author) == (2, "kit")
 
 
-@pytest.mark.parametrize("sign", ["six days", "no claim", "comment elsewhere", "post", "home lease"])
+@pytest.mark.parametrize("sign", ["six days", "no claim", "comment elsewhere", "post", "home lease", "unread lease"])
 @pytest.mark.slow
 async def test_no_task_is_taken_from_whom_anybody_saw_within_the_week_or_who_is_no_soul(
     running_town: RunningTown, town_github: TownGitHub, sign: str
@@ -119,7 +120,7 @@ async def test_no_task_is_taken_from_whom_anybody_saw_within_the_week_or_who_is_
             elsewhere = network.create_repo(kit, "garden")
             issue = network.open_issue(elsewhere, kit, title="Beans", body="")
             network.write_comment(elsewhere, issue, kit, "Two days ago.").created_at += timedelta(days=6)
-        if sign in {"post", "home lease"}:
+        if sign in {"post", "home lease", "unread lease"}:
             did = running_town.account("kit")
             claim = PeerClaim("kit.test", did, "kit")
             place.site.services.peer_registry.link_bluesky_handle_to_github(claim, github_id=1)
@@ -128,6 +129,8 @@ async def test_no_task_is_taken_from_whom_anybody_saw_within_the_week_or_who_is_
                 running_town.network.create(did, POST, {"text": "Good morning.", "createdAt": at})
             else:
                 running_town.network.put(did, HOME_LEASE, "self", {"epoch": 3, "until": at})
+            if sign == "unread lease":
+                running_town.faults.arm(Fault("bad_gateway", "com.atproto.repo.getRecord", times=5))
         await place.site.cycle()
         assert await place.site.task(1) == ("in_progress", "kit")
         assert await place.cycle() == []

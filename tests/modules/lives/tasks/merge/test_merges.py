@@ -171,6 +171,10 @@ async def test_a_soul_whose_task_was_taken_up_meanwhile_merges_nothing_and_stops
         issue = ok(await place.kit.get_issue(SITE, 1))
         taken = update_task_in_plan_body(issue.body, 1, TaskChange("in_progress", "kit")).body
         ok(await place.kit.update_issue(SITE, 1, body=taken))
+        town_github.faults.arm(Fault("unavailable", f"GET /repos/{SITE.full_name}/issues/1", times=20))
+        await place.looks()
+        town_github.faults.clear()
+        assert place.pull.merged_at is None
         await place.looks()
         assert place.pull.merged_at is None
         assert (await place.line()).waits == "another SOUL has its task now"
