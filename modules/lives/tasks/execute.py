@@ -125,7 +125,7 @@ class Execution:
             return None
         result = await self._work_on(lease, found, task, worker, reading)
         if isinstance(result, Blocked) and await self._people_wrote_since(lease, reading):
-            result = Deferred("people wrote on the plan meanwhile, which may answer what would be asked")
+            result = Deferred("people may have written on the plan meanwhile, which may answer what would be asked")
         summary = f"{task.name} of {found.repo.full_name}#{found.number}: {type(result).__name__.lower()}"
         told = self._told(result)
         reason = f"{told} ({_why(result)})" if isinstance(result, Failed) else told
@@ -170,8 +170,11 @@ class Execution:
     async def _work_on(
         self, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker, reading: PlanReading
     ) -> WorkResult:
-        if not await self.claimer.start_work(lease):
+        started = await self.claimer.start_work(lease)
+        if started.code == "conflict":
             return Lost()
+        if started.refusal:
+            return Deferred(started.refusal.error)
         kept = [lease]
         tries, talk = reading.failed_tries(task.number), reading.talk(task.number)
         held = HeldTask(found, task, lease.epoch, tries, talk, reading.left.get(task.number))
@@ -180,9 +183,9 @@ class Execution:
         return await first_of(done_in_time(worker, held, self.clock), *map(_lost_after, watches))
 
     async def _people_wrote_since(self, lease: Lease, reading: PlanReading) -> bool:
-        """Return whether people wrote on the plan after `reading`; False if the plan cannot be read."""
+        """Return whether people wrote on the plan after `reading`, or may have: it cannot be read now."""
         now = (await self.plans.read(repo_of(lease), lease.issue)).or_else(None)
-        return now is not None and bool(now.by_people - reading.by_people)
+        return now is None or bool(now.by_people - reading.by_people)
 
     async def _is_ours(self, kept: list[Lease]) -> bool:
         checked = await self.claimer.check(kept[0])

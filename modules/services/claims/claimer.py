@@ -120,13 +120,13 @@ class Claimer:
         async with self._changing:
             return await self._claim(repo, reading, number)
 
-    async def start_work(self, lease: Lease) -> bool:
-        """Mark the task as in progress; return whether that is done and the task is ours.
+    async def start_work(self, lease: Lease) -> LineAnswer:
+        """Mark the task as in progress; it is ours if that is `written`, and somebody else's only at a `conflict`.
 
         If the line is empty, another write at the same moment or a claimant that stepped down emptied it.
         """
         change, free = TaskChange("in_progress", lease.soul), Expected(frozenset({"", lease.soul}))
-        return (await self.requests.change_line(lease, change, free)).code == "written"
+        return await self.requests.change_line(lease, change, free)
 
     async def check(self, lease: Lease) -> Lease | None:
         """Return the lease if it still holds, renewed if that is due; None if the work must stop."""

@@ -31,6 +31,8 @@ from tests.patience import until
 from tests.running_town import HASTE_STEP_BY_STEP, RunningTown
 from tests.shipped_skills import phrase
 from tests.town_github import TownGitHub
+from town.github.faults import Fault
+from town.github.values import GitHubEvent
 
 MINUTE_S = 60
 
@@ -412,6 +414,37 @@ async def test_a_task_that_asks_is_claimed_again_once_a_person_who_counts_answer
         assert asking.shown[1][1] == ("kit", "Centimetres.")
         await look_later(site, asking.work)
         assert asking.work.asked == [1, 1]
+
+
+async def test_what_cannot_be_read_or_written_now_is_neither_unanswered_nor_of_somebody_else(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github, ONE_TASK) as site:
+        network, place = town_github.network, f"/repos/{SITE.full_name}/issues/1"
+        network.create_account("kit")
+        network.state.repos[SITE.full_name.lower()].collaborators.add("kit")
+
+        async def is_answered_meanwhile(_: HeldTask) -> WorkResult:
+            if len(work.asked) == 1:
+                say(town_github, "kit", "The beds are in centimetres.")
+                town_github.faults.arm(Fault("unavailable", f"GET {place}", times=3))
+            return Blocked(QUESTION)
+
+        def refuse_the_next_change(event: GitHubEvent) -> None:
+            if event.kind == "comment_written":  # the claim
+                heard()
+                town_github.faults.arm(Fault("unavailable", f"PATCH {place}", times=2))
+
+        work = Work(is_answered_meanwhile)
+        heard = network.subscribe(refuse_the_next_change)
+        await site.cycle(work)
+        assert ((await site.row(1)).outcome, work.asked) == ("deferred", [])
+        await look_later(site, work)
+        town_github.faults.clear()
+        assert ((await site.row(1)).outcome, work.asked) == ("deferred", [1])
+        await look_later(site, work)
+        await look_later(site, work)
+        assert work.asked == [1, 1]
 
 
 async def test_a_peer_waits_for_the_answer_too_and_another_text_of_the_task_or_the_owner_lets_it_go_on(

@@ -89,7 +89,7 @@ async def test_from_the_first_look_to_the_work_a_claim_takes_few_requests_and_re
 ) -> None:
     await garden.kit.claim(2)  # fills the caches, also of who counts there
     garden.asked.clear()
-    assert await garden.kit.claimer.start_work(await won(garden.kit))
+    assert (await garden.kit.claimer.start_work(await won(garden.kit))).code == "written"
     assert len(garden.asked) <= MOST_REQUESTS, garden.asked
     assert [one for one in garden.asked if one.endswith("/issues/1/comments")] == [
         "GET /repos/ada/garden/issues/1/comments",
@@ -126,7 +126,7 @@ async def test_a_claim_that_is_being_made_is_not_undone_as_one_that_was_left(gar
 
 async def test_a_task_that_is_given_back_can_be_claimed_by_anybody(garden: Garden) -> None:
     lease = await won(garden.kit)
-    assert await garden.kit.claimer.start_work(lease)
+    assert (await garden.kit.claimer.start_work(lease)).code == "written"
     assert (await garden.task()).status == "in_progress"
     await garden.kit.claimer.release(lease, "blocked")
     task = await garden.task()
@@ -154,7 +154,7 @@ async def test_a_claim_is_renewed_in_its_comment_and_holds(garden: Garden) -> No
 
 async def test_of_a_claim_nothing_is_written_into_another_repository_of_the_same_name(garden: Garden) -> None:
     lease = await won(garden.kit)
-    assert await garden.kit.claimer.start_work(lease)
+    assert (await garden.kit.claimer.start_work(lease)).code == "written"
     before = garden.network.repo("ada", REPO.name, None)
     plan = before.issues[1]
     assert plan
@@ -244,7 +244,7 @@ async def test_a_lock_whose_maker_vanished_before_the_comment_is_swept_after_a_l
 
 async def test_an_opened_pull_request_keeps_the_task_until_it_is_merged(garden: Garden) -> None:
     lease = await won(garden.kit)
-    assert await garden.kit.claimer.start_work(lease)
+    assert (await garden.kit.claimer.start_work(lease)).code == "written"
     main = ok(await garden.ada.refs.get(REPO, "main")).sha
     ok(await garden.kit.github.refs.create(REPO, "task-1-sow", main))
     ok(await garden.kit.github.contents.write(REPO, "BEANS.md", "Sown", message="task(1): Sow", branch="task-1-sow"))
