@@ -12,6 +12,7 @@ from modules.services.plans.plan_text import parse_plan
 from tests.github_moves import rename_account
 from tests.running_town import RunningTown
 from tests.scenarios.workspace_town import HOUR_S, WorkspaceTown, open_workspace
+from town.github.faults import Fault
 
 TASKS: list[dict[str, Any]] = [
     {"title": "Build the map", "description": "Show the streets.", "files": ["map.js"], "issues": [1]},
@@ -107,6 +108,9 @@ async def test_another_soul_reads_what_the_author_of_an_issue_explained(running_
             await one.look(60, times=2)
         place.says("kit", tax, "It is printed on the back of the map.")
         async with place.living(place.home("wren")) as other:
+            place.faults.arm(Fault("bad_gateway", "GET /repos/*/issues/1/comments", times=12))
+            await other.look(HOUR_S, times=2)
+            place.faults.clear()
             await other.look(HOUR_S, times=2)
         assert "It is printed on the back of the map." in place.mind.prompts("plan_create")[-1]
 

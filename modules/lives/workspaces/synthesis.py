@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import Clock, parse_iso
+from common.result import GONE
 from common.text.markdown import without_links
 from common.text.strings import normalized_title
 from common.wording import counted
@@ -160,7 +161,7 @@ class SynthesisStep(CycleStep):
     async def _source(self, repo: Repo, one: Issue, accounts: TrustedAccounts) -> SourceIssue:
         """Return an issue, with the comments that count if one of them asked whether it fits the purpose."""
         body, is_untouched = one.body, one.updated_at == one.created_at
-        comments = () if is_untouched else (await self.github.list_comments(repo, one.number)).or_else(())
+        comments = () if is_untouched else (await self.github.list_comments(repo, one.number)).or_else((), *GONE)
         if is_said_in(comments, _OUTSIDE, accounts):
             said = [f"@{each.author}: {each.body}" for each in comments if accounts.covers(each.account)]
             body = "\n\n".join([body, *said[-_MOST_SAID:]])
