@@ -55,7 +55,13 @@ _MOST_LABELS, _MOST_OPEN, _MOST_TOLD = 10, 1_000, 10
 _NO_WORK = frozenset({MEMO, "discussion"})
 _WAITS = {"held": "Held", "waits": "On Its Way"}
 _PROBLEMS = {"unknown": "Unread", "refused": "Refused"}
-_EXTENSION_PROBLEMS = {"unread": "Unread", "refused": "Refused", "failed": "Not Done"}
+_EXTENSION_PROBLEMS = {
+    "unread": "Unread",
+    "refused": "Refused",
+    "failed": "Not Done",
+    "full": "Not Done",
+    "theirs": "Theirs",
+}
 
 
 class WorkspaceToolServices(GitHubToolServices, Protocol):

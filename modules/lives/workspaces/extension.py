@@ -72,7 +72,7 @@ class PlanExtender:
         """Add what is missing to the plan in issue `number`.
 
         Raises:
-            SoulError: as the model does.
+            SoulError: as the model does, or if it cannot be read who may push there.
 
         """
         cause = hashlib.sha256(request.cause_id.encode()).hexdigest()[:16]
@@ -100,9 +100,10 @@ class PlanExtender:
         plan = parse_plan(issue.body, issue.title) if issue.state == "open" else None
         if plan is None or plan.status == "complete":
             return Extension("closed")
-        trusted = await self.trust.accounts(repo)
+        trusted = await self.trust.whole(repo)
         may_write = trusted.lets_close(issue.account)
-        return (issue, plan) if trusted.covers(issue.account) and may_write else Extension("theirs")
+        is_ours = trusted.covers(issue.account) and may_write
+        return (issue, plan) if is_ours else Extension("theirs", reason=issue.html_url)
 
     async def _add(
         self, repo: Repo, issue: Issue, missing: Sequence[MissingTask], target: str, request: ExtensionRequest
@@ -111,7 +112,7 @@ class PlanExtender:
             return Extension("covered")
         tasks = tuple(_plain(one.task) for one in missing)
         if add_tasks_to_plan_body(issue.body, issue.title, tasks) is None:
-            return Extension("full")
+            return Extension("full", reason="its issue holds no more characters")
         words = tuple(one.asked for one in missing)
         about = one_line(f"{repo.full_name}#{issue.number}: more tasks: {'; '.join(words)}", _ABOUT_CHARS)
         update = IssueUpdateBody(

@@ -23,11 +23,12 @@ from modules.services.peers.types import PeerClaim
 from modules.services.pinned_names.store import FILE, PinnedNames
 from modules.services.plans.events import wish_mark
 from modules.services.plans.plan_text import parse_plan
-from tests.running_town import KEY, Mind, RunningSoul, RunningTown, awake, call, replying, served
+from tests.running_town import KEY, Mind, RunningSoul, RunningTown, awake, call, prompt_of, replying, served
 from tests.town_github import TownGitHub
 from tests.trusting import told_nobody
 from town.atproto.network import Network
 from town.atproto.service import AtprotoFaults, atproto_app
+from town.github.faults import Fault
 from town.github.values import StoredIssue, StoredRepo
 from town.model.service import ModelFaults, model_app
 from town.model.types import ChatRequest, Completion
@@ -425,11 +426,14 @@ async def test_the_open_plan_of_another_wish_stays_and_this_one_gets_its_own(sta
     assert f"{standing.github.url}/{SPACE.full_name}/issues/2" in answer
 
 
-@pytest.mark.parametrize("change", ["stranger", pytest.param("closed", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("change", ["stranger", "unread", pytest.param("closed", marks=pytest.mark.slow)])
 async def test_a_plan_of_a_stranger_and_one_that_is_closed_stay_as_they_are(standing: Standing, change: str) -> None:
-    if change == "closed":
+    if change == "unread":
+        standing.github.faults.arm(Fault("unavailable", "GET /repos/*/collaborators", times=400))
+    elif change == "closed":
         standing.plan.state, standing.plan.closed_at = "closed", standing.plan.created_at
     else:
         standing.plan.author = standing.github.network.create_account("mallory")
     await standing.look(mind := Judge([WARN]))
     assert (standing.plan.body, mind.judged) == (BODY, 0)
+    assert not any('"added": []' in prompt_of(one) for one in standing.town.mind.asked)
