@@ -337,12 +337,13 @@ class Services(BaseServices):
         owner_did, room = self.me.owner_did, self.integrations.to_room
         cards = None if self.settings.on_loopback() else LinkCards(self.web, self.redactor.text)
         pause, program = PauseGate(self.control, owner_did), OwnProgramRule(self.settings.soul_program_repository)
+        to_bluesky = bluesky.BlueskySender(self.atproto, self.pictures, cards, self.moderation.as_chosen)
         by_message = direct_messages.DirectMessageSender(self.atproto, self.database, self.journal, owner_did=owner_did)
         return Outbox(
             database=self.database,
             journal=self.journal,
             clock=self.clock,
-            senders=self.integrations.senders(bluesky.BlueskySender(self.atproto, self.pictures, cards), by_message),
+            senders=self.integrations.senders(to_bluesky, by_message),
             pacing=Pacing.of(self.pace),
             inquiries=(self.foreign,),
             rules=(SecretScan(self.redactor), self.etiquette, mute_rule, self.moderation.rule, program, approval),
@@ -350,7 +351,6 @@ class Services(BaseServices):
             at_departure=(approval.at_departure,),
             own_did=lambda: self.atproto.did,
             confirm=self.lease.confirm,
-            prepared=self.moderation.prepared,
         )
 
     def _build_rituals(self) -> Rituals:

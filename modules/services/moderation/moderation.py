@@ -22,6 +22,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.identity.owner import Me
 from modules.services.moderation.policy import BARRIERS, shown, why_unseen, with_defaults
+from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.rules.policy import named_in, who_is_told
 from modules.services.outbox.types import Intent, ProposedAction, Verdict, Wait
 
@@ -103,9 +104,9 @@ class Moderation:
                 return name, BARRIERS[barrier]
         return "", ""
 
-    def prepared(self, action: ProposedAction) -> ProposedAction:
-        """Return a proposed act with the account's defaults."""
-        return with_defaults(action, self._chosen)
+    def as_chosen(self, body: PostBody) -> PostBody:
+        """Return a post with the account's defaults."""
+        return with_defaults(body, self._chosen)
 
     def rule(self, connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:
         """Refuse what would reach or name such an account; what the owner asked for passes."""
@@ -113,7 +114,12 @@ class Moderation:
         return [Verdict(_RULE, "block", reason, who, instead="silence")] if reason else [Verdict(_RULE)]
 
     def gate(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
-        """Hold an intent that was accepted before an obstacle was known, until the obstacle ends or it expires."""
+        """Hold an intent that was accepted before an obstacle was known, until the obstacle ends or it expires.
+
+        A post of our own waits until it is known who may reply to it and quote it.
+        """
+        if intent.kind == "post" and not (intent.by_owner or self.is_known):
+            return Wait("what our account chose for its own posts could not be read", _ASK_AGAIN_S)
         _, reason = self._against(intent, intent.body.public_text)
         return Wait(reason, _ASK_AGAIN_S) if reason else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 import regex
@@ -13,7 +13,6 @@ from adapters.atproto.preference_types import AccountPreferences, MutedWord
 from adapters.atproto.types import Barrier, Notification, Post, PostLabel, Profile
 from common.clock import parse_iso_or_none
 from modules.services.outbox.bodies import PostBody
-from modules.services.outbox.types import ProposedAction
 
 # NOTE(self): these scripts put no space between words.
 _WITHOUT_SPACES = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
@@ -79,21 +78,18 @@ def is_in(word: MutedWord, texts: Iterable[str], tags: Iterable[str]) -> bool:
     return word.in_text and any(_stands_in(wanted, _plain(text)) for text in texts)
 
 
-def with_defaults(action: ProposedAction, chosen: AccountPreferences) -> ProposedAction:
-    """Return a proposed act; a post of our own gets our account's defaults on replies and quotes.
+def with_defaults(body: PostBody, chosen: AccountPreferences) -> PostBody:
+    """Return a post of our own with our account's defaults on replies and quotes.
 
     If the post itself says who may reply, that holds.
     """
-    body = action.body
-    if not isinstance(body, PostBody):
-        return action
     said = body.model_fields_set
     defaults: dict[str, object] = {}
     if "replies" not in said and chosen.replies is not None:
         defaults["replies"] = chosen.replies
     if "may_be_quoted" not in said and not chosen.may_be_quoted:
         defaults["may_be_quoted"] = False
-    return replace(action, body=body.model_copy(update=defaults)) if defaults else action
+    return body.model_copy(update=defaults)
 
 
 def _hidden_label(labels: Iterable[PostLabel], hidden: frozenset[tuple[str, str]]) -> str:

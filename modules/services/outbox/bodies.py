@@ -110,7 +110,7 @@ class _WithPictures(OfCommitment):
 class PostBody(_WithPictures):
     """A post with its pictures; `replies` says who may reply in its thread.
 
-    If `replies` or `may_be_quoted` is not given, the account's setting on Bluesky is filled in.
+    If `replies` or `may_be_quoted` is not given, the account's setting on Bluesky is filled in when it leaves.
     """
 
     kind: ClassVar[Literal["post"]] = "post"

@@ -57,10 +57,6 @@ _SENT_WITHIN_S = 60.0
 _KEYS_TRIED = 256
 
 
-def _as_it_is(action: ProposedAction) -> ProposedAction:
-    return action
-
-
 async def _confirmed() -> str:
     return ""
 
@@ -69,8 +65,7 @@ async def _confirmed() -> str:
 class Outbox:
     """Admits proposed actions, stores them as intents, and sends each exactly once, at its pace.
 
-    `prepared` fills in the fields that an action leaves open, before any rule sees it. `confirm` is awaited before each
-    departure, and returns why nothing may leave now, "" if it may.
+    `confirm` is awaited before each departure, and returns why nothing may leave now, "" if it may.
     """
 
     database: Database
@@ -83,7 +78,6 @@ class Outbox:
     gates: Sequence[Gate] = ()
     at_departure: Sequence[DepartureRule] = ()
     own_did: Callable[[], str]
-    prepared: Callable[[ProposedAction], ProposedAction] = _as_it_is
     confirm: Callable[[], Awaitable[str]] = _confirmed
     sender_deadline_s: float = SENDER_DEADLINE_S
     _delivery: Delivery = field(init=False)
@@ -105,7 +99,7 @@ class Outbox:
     async def submit(self, action: ProposedAction) -> Submitted:
         """Store a proposed action as an intent, and return it with the advice. Never raises for policy."""
         await self._note_if_undone(action)
-        action, found = await self._inquire(policy.without_closing_words(self.prepared(action)))
+        action, found = await self._inquire(policy.without_closing_words(action))
 
         def admit(connection: sqlite3.Connection) -> tuple[Submitted, Entry]:
             now = self.clock.now()

@@ -125,16 +125,27 @@ class PictureKeeper(Protocol):
         ...
 
 
+def _as_it_is(body: PostBody) -> PostBody:
+    return body
+
+
 class BlueskySender:
     """Sends posts, replies, likes, reposts, follows, deletions, and rules on who may reply in the SOUL's threads.
 
     Pictures are uploaded when their post leaves, at each try: the same bytes are the same file on the server. Without
-    `cards`, posts have no cards.
+    `cards`, posts have no cards. `as_chosen` fills in what a post leaves open.
     """
 
-    def __init__(self, atproto: Atproto, pictures: PictureKeeper, cards: LinkCards | None = None) -> None:
+    def __init__(
+        self,
+        atproto: Atproto,
+        pictures: PictureKeeper,
+        cards: LinkCards | None = None,
+        as_chosen: Callable[[PostBody], PostBody] = _as_it_is,
+    ) -> None:
         self._atproto = atproto
         self._cards = cards
+        self._as_chosen = as_chosen
         self._pictures = pictures
 
     @answering
@@ -190,13 +201,14 @@ class BlueskySender:
         created_at = parse_iso(intent.first_sent_at or intent.created_at)
         match intent.body:
             case PostBody() | ReplyBody() as body:
+                post = self._as_chosen(body) if isinstance(body, PostBody) else None
                 return await self._atproto.create_post(
                     body.text,
                     _refs(body),
                     await self._uploaded(body.pictures),
                     card=await self._card(body),
-                    replies=body.replies if isinstance(body, PostBody) else None,
-                    may_be_quoted=body.may_be_quoted if isinstance(body, PostBody) else True,
+                    replies=post.replies if post else None,
+                    may_be_quoted=post.may_be_quoted if post else True,
                     rkey=intent.rkey,
                     created_at=created_at,
                 )

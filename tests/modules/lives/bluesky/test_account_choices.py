@@ -241,9 +241,14 @@ async def test_its_own_posts_may_be_answered_and_quoted_as_its_account_chose(run
     no_quotes = [{"$type": "app.bsky.feed.postgate#disableRule"}]
     settings = {"threadgateAllowRules": rules, "postgateEmbeddingRules": no_quotes}
     choose(running_town, {"$type": "postInteractionSettingsPref", **settings})
+    running_town.faults.arm(Fault("server_error", READ))
     async with awake(home) as life:
         publisher = life.app.lives.bluesky_state.publisher
         usual = await publisher.post("Which roof is louder, tin or slate?", ActTerms("expression"))
+        await life.app.services.outbox.deliver_due()
+        assert running_town.texts("rowan") == []
+        life.passes(500)
+        await life.app.scheduler.run_guarded("heartbeat")
         await life.send()
         life.passes(A_DAY_S)
         open_to_all = await publisher.post("And in the snow?", ActTerms("owner", by_owner=True), replies=None)

@@ -10,8 +10,7 @@ import pytest
 from adapters.atproto.preference_types import AccountPreferences, MutedWord
 from adapters.atproto.types import Actor, Barrier, Notification, Picture, Post, PostLabel
 from modules.services.moderation.policy import BARRIERS, Shown, is_in, shown, why_unseen, with_defaults
-from modules.services.outbox.bodies import AllowedReplies, LikeBody, PostBody
-from modules.services.outbox.types import ProposedAction
+from modules.services.outbox.bodies import AllowedReplies, PostBody
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 URI = "at://did:plc:kit/app.bsky.feed.post/1"
@@ -115,12 +114,5 @@ def test_of_a_post_its_pictures_words_tags_and_labels_are_looked_at(barrier: Bar
 def test_a_post_of_our_own_is_limited_as_the_account_chose_unless_it_says_otherwise(
     *, body: PostBody, chosen: AccountPreferences, replies: AllowedReplies, may_be_quoted: bool
 ) -> None:
-    after = with_defaults(ProposedAction(body), chosen).body
-    assert isinstance(after, PostBody)
+    after = with_defaults(PostBody.model_validate(body.stored()), chosen)
     assert (after.text, after.replies, after.may_be_quoted) == ("Slate.", replies, may_be_quoted)
-    assert PostBody.model_validate(after.stored()) == after
-
-
-def test_what_is_no_post_of_our_own_stays_as_it_is() -> None:
-    like = ProposedAction(LikeBody(uri=URI, cid="c"))
-    assert with_defaults(like, AccountPreferences(replies=(), may_be_quoted=False)) is like
