@@ -23,7 +23,7 @@ from adapters.github.types import (
     fit_title,
 )
 from common.clock import parse_iso
-from common.result import ApiResult, Err, Ok, answering
+from common.result import LASTING, ApiResult, Err, Ok, answering
 from common.text.strings import normalized_title
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import (
@@ -402,9 +402,9 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         return Sent(f"{self._github.page(repo)}/pull/{body.number}", "queue", body.head_sha)
 
     async def _has_queue(self, body: MergeBody) -> bool:
-        """Return whether the base branch has a merge queue; False if GitHub does not say."""
+        """Return whether the base branch has a merge queue; False if GitHub will not say."""
         queue = await self._github.pulls.queue(repo_of(body), body.number)
-        return queue.or_else("none") != "none"
+        return queue.or_else("none", *LASTING) != "none"
 
     async def _merge_by(self, method: MergeMethod, body: MergeBody) -> ApiResult[Merge]:
         return await self._github.pulls.merge(

@@ -328,6 +328,14 @@ async def test_what_the_repository_does_not_let_be_merged_in_one_way_is_merged_i
     assert await _commits(garden) == before + 1
 
 
+async def test_a_merge_is_not_refused_while_it_cannot_be_read_whether_there_is_a_merge_queue(garden: Garden) -> None:
+    garden.place.repo.has_merge_queue = True
+    merge = act("merge", number=await garden.opened(), head_sha=garden.branch)
+    garden.place.faults.arm(Fault("unavailable", "POST /graphql"))
+    assert err(await garden.sender("merge").send(merge)).kind == "transient"
+    assert ok(await garden.sender("merge").send(merge)).kind == "queue"
+
+
 async def test_a_second_pull_request_from_one_branch_is_the_first(garden: Garden) -> None:
     fields = {"title": "Beans", "body": "Closes #1", "head": "soul/1-beans", "base": "main", "draft": True}
     first = ok(await garden.sender("pull_request").send(act("pull_request", **fields)))
