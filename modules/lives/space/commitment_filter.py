@@ -162,7 +162,11 @@ def _planned(one: Commitment, snapshot: RoomSnapshot) -> PlannedCommitment:
 
 
 def still_to_make(
-    planned: Iterable[PlannedCommitment], now: RoomSnapshot, lost: Container[tuple[str, str]]
+    planned: Iterable[PlannedCommitment],
+    now: RoomSnapshot,
+    lost: Container[tuple[str, str]],
+    *,
+    is_same: bool = True,
 ) -> tuple[PlannedCommitment, ...]:
     """Return those that nothing in the room has settled since they were planned.
 
@@ -172,11 +176,12 @@ def still_to_make(
         planned: what we hold claims on.
         now: the room at this moment.
         lost: our claims that the room refused, as (action, target).
+        is_same: whether the host has asked for nothing else since.
 
     """
     if now.is_settled:
         return ()
-    others_turn = now.is_met or (now.is_open and not now.is_owner)
+    others_turn = is_same and (now.is_met or (now.is_open and not now.is_owner))
     return tuple(
         one
         for one in planned

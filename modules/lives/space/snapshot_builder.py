@@ -124,7 +124,7 @@ class SnapshotBuilder:
     def advance(self) -> str:
         """Advance the host's request by one look; return the request that the host took back, or ""."""
         now, talk = self.clock.now(), self.talk.state
-        action = talk.latest_host(intent="action_request")
+        action = self._next_call()
         content = content_of(talk.request, action)
         owner = self._owner(content, assignee_of(talk.request, action))
         self.talk.handle(
@@ -142,6 +142,23 @@ class SnapshotBuilder:
         after = self.talk.state.request
         is_gone = not after.content and (action is None or after.entry_id == action.id)
         return content if is_gone else ""
+
+    def _next_call(self) -> HistoryEntry | None:
+        """Return the host's newest call to act; if it addresses a peer, rather the newest for us that is not met."""
+        talk = self.talk.state
+        calls = [entry for entry in talk.host_messages if entry.intent == "action_request"]
+        if not calls or calls[-1].replayed or not self._addressed(calls[-1]) or self._is_ours(calls[-1]):
+            return calls[-1] if calls else None
+        seen = next((place for place, one in enumerate(calls) if one.id == talk.request.entry_id), -1)
+        left = calls[seen if seen >= 0 and is_open(talk.request) else seen + 1 :]
+        since = talk.request.requested_at
+        ours = (one for one in reversed(left) if not one.replayed and (since is None or one.at >= since))
+        return next(filter(self._is_ours, ours), calls[-1])
+
+    def _is_ours(self, action: HistoryEntry) -> bool:
+        """Return whether it is ours to act on that call."""
+        request = self.talk.state.request
+        return self.owns(HostRequest(content_of(request, action), assignee=assignee_of(request, action)))
 
     def build_snapshot(
         self, batch: Sequence[HistoryEntry], *, opens: bool = False, needs_repo: bool = False

@@ -358,7 +358,8 @@ class Speaker:
         if gone := self.snapshots.advance():
             await self.commitment_maker.withdraw_request(gone)
         now = self.snapshots.build_snapshot(waiting.snapshot.batch, opens=waiting.snapshot.opens)
-        planned = still_to_make(waiting.planned, now, self.client.view.claims.lost)
+        is_same = _asks_the_same(waiting.snapshot, now)
+        planned = still_to_make(waiting.planned, now, self.client.view.claims.lost, is_same=is_same)
         if waiting.planned and now.is_withdrawn:
             await self.commitment_maker.release(waiting.planned)
         stopped = ""
@@ -402,9 +403,10 @@ class Speaker:
             await self.commitment_maker.withdraw(made)
             return SpeakResult("failed", f"not delivered: {delivery.error}")
         self.talk.handle(Spoke(proposed.message, sent_at))
-        if waiting.settles or (made and snapshot.is_open):
+        is_same = _asks_the_same(snapshot, now)
+        if is_same and (waiting.settles or (made and snapshot.is_open)):
             self.talk.handle("committed")
-        if proposed.declines or alone_without_github(snapshot):
+        if is_same and (proposed.declines or alone_without_github(snapshot)):
             self.talk.handle("declined")
         if proposed.declines:
             await self.client.send_action_result(
@@ -415,7 +417,7 @@ class Speaker:
         lacks_repo = False
         if not (proposed.commitments or proposed.acts or snapshot.is_settled):
             found, lacks_repo = await self.commitment_maker.find(proposed.message, now)
-            if found and snapshot.is_open:
+            if found and is_same and snapshot.is_open:
                 self.talk.handle("committed")
         await self._afterwards(config, proposed.impression)
         return SpeakResult("spoke", lacks_repo=lacks_repo and not snapshot.needs_repo and may_ask_for_repo(now))
@@ -436,6 +438,11 @@ class Speaker:
             self.relationships.record_memorable_exchange(peer.name, peer.content)
         await self.experience(IMPRESSED.get(impression, "connection_formed"), told, ours)
         await self.reporter.happened("space_participation", f"{talk.spoken} messages spoken")
+
+
+def _asks_the_same(then: RoomSnapshot, now: RoomSnapshot) -> bool:
+    """Return whether the host has not asked for something else in between."""
+    return then.request.content in {"", now.request.content}
 
 
 def _with_commitments(proposed: ProposedMessage, planned: Sequence[PlannedCommitment]) -> ProposedMessage:

@@ -424,3 +424,40 @@ async def test_a_no_that_comes_while_the_promise_waits_for_its_moment_stops_it(r
         await until(lambda: any(isinstance(event, ActionDone) for event in room.host.seen))
         assert room.host.said("marvin") == []
         assert marvin.queued_commitments() == []
+
+
+CLOCK_ISSUE = "please open an issue about the clock in github.com/acme/site."
+GUTTER_ISSUE = "please open an issue about the gutter in github.com/acme/site."
+
+
+@pytest.mark.parametrize(
+    ("second", "made"),
+    [(GUTTER_ISSUE, ["Clock stops", "Gutter leaks"]), (f"I mean: {CLOCK_ISSUE}", ["Clock stops"])],
+    ids=["another", "the same in other words"],
+)
+async def test_what_the_host_asks_while_a_promise_waits_for_its_moment_is_done_as_well_and_nothing_twice(
+    room: Room, second: str, made: list[str]
+) -> None:
+    minds = in_turn(speaks(PROMISE, an_issue()), speaks("That one is with me, too.", an_issue(made[-1])))
+    async with room.soul("marvin", minds) as marvin:
+        await room.says(CLOCK_ISSUE, marvin)
+
+        async def asks_more() -> None:
+            await room.says(second, marvin)
+
+        await marvin.check(asks_more)
+        marvin.later(31)
+        await marvin.check()
+        assert [one.params.as_json()["title"] for one in marvin.queued_commitments()] == made
+        assert not is_open(marvin.space.participation.talk.state.request)
+
+
+async def test_a_request_to_us_is_met_also_if_the_host_then_asks_a_peer_for_something_else(room: Room) -> None:
+    async with room.member("rebecca", KNOWING), room.soul("marvin", lambda _: speaks(PROMISE, an_issue())) as marvin:
+        await until(lambda: "rebecca" in marvin.client.peers())
+        await room.says(f"@marvin {CLOCK_ISSUE}", marvin)
+        await room.says(f"@rebecca {GUTTER_ISSUE}", marvin)
+        await marvin.check()
+        marvin.later(31)
+        await marvin.check()
+        assert [one.params.as_json()["title"] for one in marvin.queued_commitments()] == ["Clock stops"]
