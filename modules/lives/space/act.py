@@ -19,7 +19,7 @@ from common.errors import BudgetExceeded, Fatal, SoulError
 from modules.lives.space.commitment_maker import LOOP, JournalReporter, Note
 from modules.lives.space.config import SPACE_CHECK_INTERVAL_MS, SpaceConfig, SpaceConfigFile
 from modules.lives.space.first_look import FirstLook
-from modules.lives.space.host_request import is_open
+from modules.lives.space.host_request import SPACE_REPLAYED_REQUEST_MAX_AGE_MS, is_open
 from modules.lives.space.perceive import EndingNoted, Engaged, OpenedTalk, RoomConversation, RoomPerceiver, WordsRefused
 from modules.lives.space.policy import should_open, wait_s
 from modules.lives.space.prompting import Decider, ModelDecision
@@ -98,12 +98,15 @@ class Participation:
         if muted := self.mute_reason():
             await self.perceiver.look()
             self._waiting.clear()
+            if self.snapshots.promised_at():
+                await self._hear()
             return CheckResult("muted", muted)
         await self.identity_publisher.catch_up()
         now = self.clock.now()
         if resting := self._rests(now):
             return resting
         self._receive(await self.perceiver.look())
+        await self._hear()
         talk = self.talk.handle(EndingNoted())
         if ended := talk.is_ended(now):
             self._waiting.clear()
@@ -119,6 +122,14 @@ class Participation:
     def waits(self) -> bool:
         """Whether a message waits for its moment."""
         return self._pending is not None
+
+    @property
+    def is_unheard(self) -> bool:
+        """Whether the host said something, since our oldest promise or shortly before we came, that is not read yet."""
+        since = self.snapshots.promised_at()
+        young = self.clock.now() - timedelta(milliseconds=SPACE_REPLAYED_REQUEST_MAX_AGE_MS)
+        unread = [one for one in self.talk.state.host_messages if one.intent is None]
+        return any((one.replayed and one.at > young) or (since is not None and one.at >= since) for one in unread)
 
     def given_up(self, commitment: QueuedCommitment) -> None:
         """Reopen the request of an abandoned commitment, a few times at most; the room is not told."""
@@ -310,7 +321,13 @@ class Participation:
     async def _advance(self) -> None:
         """Advance the host's request by one look, and end what was promised for one that the host took back."""
         if gone := self.snapshots.advance():
-            await self.speaker.commitment_maker.withdraw_request(gone)
+            await self.speaker.commitment_maker.withdraw_request(gone, tells=not self.mute_reason())
+
+    async def _hear(self) -> None:
+        """Understand what the host said in a pause or while we were away: a new request, or that an old one is off."""
+        if self.is_unheard:
+            await self.snapshots.understand()
+            await self._advance()
 
     async def _record(self, case: PendingDecision) -> None:
         """Write the notes of a case to the journal, each with the room as it was then; keep what was refused."""

@@ -302,13 +302,13 @@ class CommitmentMaker:
         for one in planned:
             await self.client.send_action_result(one.commitment.type, one.target, success=False, error=WITHDRAWN)
 
-    async def withdraw_request(self, content: str) -> None:
+    async def withdraw_request(self, content: str, *, tells: bool = True) -> None:
         """Withdraw what we committed to for the host's request `content`, and end our claims on it.
 
-        Work that is already in progress continues.
+        Work that is already in progress continues. Unless it `tells` the room, the claims expire by themselves.
         """
         for one in self.queue.in_conversation(conversation_thread_uri(HOST, content), self.client.room_id):
-            if one.status in LIVE and await self.queue.withdraw(one.id, WITHDRAWN):
+            if one.status in LIVE and await self.queue.withdraw(one.id, WITHDRAWN) and tells:
                 await self.client.send_action_result(one.type, claim_target(one), success=False, error=WITHDRAWN)
 
     def _is_undelivered(self, made: QueuedCommitment) -> bool:

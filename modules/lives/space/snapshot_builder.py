@@ -48,7 +48,7 @@ from modules.lives.space.types import (
     OwnWork,
 )
 from modules.services.commitments.naming import LIVE, QueuedCommitment, extract_fulfillment_url
-from modules.services.commitments.policy import concerns_room
+from modules.services.commitments.policy import concerns_room, is_of_room
 from modules.services.commitments.queue import CommitmentQueue
 
 _SHOWN_FULFILLED_MS = 30 * MINUTE_MS
@@ -95,12 +95,14 @@ class SnapshotBuilder:
     async def understand(self) -> None:
         """Classify each message of the host by the lines before it; old replayed ones by their form alone.
 
+        Those since our oldest promise may take it back, and so do not count as old.
         If the model could not be asked, the meaning is a guess, and the next look asks again. Of many messages at once
         it is asked only about the newest, so that no host can make a look expensive.
         """
         now, host = self.clock.now(), self.talk.state.host_messages
-        past = [entry for entry in host if entry.replayed and now - entry.at >= _OLD]
-        recent = [entry for entry in host if not (entry.replayed and now - entry.at >= _OLD)]
+        until = min(now - _OLD, self.promised_at() or now)
+        past = [entry for entry in host if entry.replayed and entry.at <= until]
+        recent = [entry for entry in host if not (entry.replayed and entry.at <= until)]
         fresh = [entry for entry in recent if self._is_unsettled(entry)]
         after = [entry for entry in fresh if is_open(self.talk.state.request) and _asks_after_it(entry.content)]
         fresh = [entry for entry in fresh if entry not in after]
@@ -111,6 +113,12 @@ class SnapshotBuilder:
         found = await self.intents.classify_host_messages([self._line(entry) for entry in fresh])
         meant |= {entry.id: meaning for entry, meaning in zip(fresh, found, strict=True)}
         self.talk.handle(Classified(meant))
+
+    def promised_at(self) -> datetime | None:
+        """Return a moment before our oldest live promise in this room and the request for it; None if there is none."""
+        live = (one for one in self.queue.live() if one.source == "space" and is_of_room(one, self.client.room_id))
+        made = next(filter(None, (parse_iso_or_none(one.created_at) for one in live)), None)
+        return made - _OLD if made else None
 
     def _is_unsettled(self, entry: HistoryEntry) -> bool:
         """Return whether a meaning is unknown or a guess; a follow-up or withdrawal keeps its meaning."""

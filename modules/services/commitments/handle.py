@@ -220,6 +220,7 @@ class CommitmentHandler(Handler, Perceiver):
         social_only: whether this SOUL does nothing on GitHub.
         publish: receives `CommitmentKept`.
         knows_room: whether we know what others in the room did while we were away.
+        pause: returns why nothing may leave now, "" if something may; until then the host of a room can take it back.
         was_delivered: whether the room with this id ("" is any) is known to have received these words since.
 
     """
@@ -242,6 +243,7 @@ class CommitmentHandler(Handler, Perceiver):
     social_only: bool = False
     publish: Publish = discard
     knows_room: Callable[[], bool] = lambda: True
+    pause: Callable[[], str] = lambda: ""
     was_delivered: Callable[[str, datetime, str], bool] = lambda _words, _since, _room_id: False
 
     async def perceive(self) -> None:
@@ -354,6 +356,8 @@ class CommitmentHandler(Handler, Perceiver):
 
     async def _why_room_waits(self, commitment: QueuedCommitment) -> str:
         """Return why a commitment made in a room cannot begin, or ""."""
+        if why := self.pause():
+            return why
         if not self.knows_room():
             return "others in the room may have made it while we were away"
         if not commitment.params.undelivered:

@@ -98,6 +98,7 @@ def build_commitment_loop(
         social_only=services.social_only,
         publish=services.events.publish,
         knows_room=lambda: has_joined_room() or clock.monotonic() - started >= _JOINS_WITHIN_S,
+        pause=services.control.write_block_reason,
         was_delivered=room.to_room.was_delivered,
     )
     # NOTE(self): the loop has its own `Attention`, so that nothing else delays it; a step that needs the model takes

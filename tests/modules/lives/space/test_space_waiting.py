@@ -36,6 +36,7 @@ from tests.modules.lives.space.soul_in_room import (
     declines,
     in_turn,
     labelling,
+    open_room,
     speaks,
     summaries,
 )
@@ -407,6 +408,52 @@ async def test_a_no_of_the_host_counts_also_with_another_line_behind_it_or_while
             await marvin.check()
             marvin.later(30)
         assert [(one.status, one.error) for one in marvin.queued_commitments()] == [("abandoned", WITHDRAWN)]
+
+
+async def test_a_no_in_a_pause_is_heard_and_the_room_is_told_nothing_of_it_in_the_pause(room: Room) -> None:
+    minds = labelling("WITHDRAWAL", LEAVE_IT, REQUEST, decide=lambda _: speaks(PROMISE, an_issue()))
+    async with room.soul("marvin", minds, asks_intents=True) as marvin:
+        await room.says(REQUEST, marvin)
+        await marvin.check()
+        marvin.later(30)
+        marvin.mute_reason.append("paused by the owner")
+        await room.says(LEAVE_IT, marvin)
+        await marvin.check()
+        assert [(one.status, one.error) for one in marvin.queued_commitments()] == [("abandoned", WITHDRAWN)]
+        await room.says(QUESTION, marvin)
+        assert not any(isinstance(event, ActionDone) for event in room.host.seen)
+
+
+@pytest.mark.parametrize("away_s", [30, 3600])
+async def test_a_no_while_the_process_was_down_is_heard_before_anything_promised_is_done(
+    running_town: RunningTown, away_s: float
+) -> None:
+    minds = in_turn(speaks(PROMISE, an_issue()), declines())
+    minds = labelling("WITHDRAWAL", LEAVE_IT, REQUEST, decide=minds)
+    async with open_room(running_town, log=True) as room:
+        async with room.soul("marvin", minds, asks_intents=True) as marvin:
+            await room.says(REQUEST, marvin)
+            await marvin.check()
+            assert [one.status for one in marvin.queued_commitments()] == ["pending"]
+        await room.says(LEAVE_IT)
+        async with room.soul("marvin", minds, asks_intents=True) as again:
+            again.later(away_s)
+            await again.space.participation.perceiver.look()
+            assert not again.space.has_joined_room
+            await again.check()
+            assert again.space.has_joined_room
+            assert [(one.status, one.error) for one in again.queued_commitments()] == [("abandoned", WITHDRAWN)]
+
+
+async def test_a_request_from_some_minutes_before_a_soul_comes_in_is_met(running_town: RunningTown) -> None:
+    async with open_room(running_town, log=True) as room:
+        await room.says(CLOCK_ISSUE)
+        async with room.soul("marvin", lambda _: speaks(PROMISE, an_issue())) as marvin:
+            marvin.later(120)
+            for _ in range(3):
+                await marvin.check()
+                marvin.later(10)
+            assert len(marvin.queued_commitments()) == 1
 
 
 async def test_a_no_that_comes_while_the_promise_waits_for_its_moment_stops_it(room: Room) -> None:

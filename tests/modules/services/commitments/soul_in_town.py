@@ -112,6 +112,7 @@ class SoulInTown:
     attention: Attention = field(default_factory=Attention)
     abandoned: list[str] = field(default_factory=list)
     knows_room: bool = True
+    pause: str = ""
     room: SpaceClient | None = None
 
     async def wake(self) -> None:
@@ -179,6 +180,7 @@ class SoulInTown:
             has_github=self.github.configured,
             social_only=self.social_only,
             knows_room=lambda: self.knows_room,
+            pause=lambda: self.pause,
             was_delivered=self.space_sender.was_delivered,
         )
         self.loop = WorkLoop(

@@ -256,16 +256,20 @@ async def test_while_a_peer_works_at_it_a_commitment_waits(soul_in_town: SoulInT
         assert soul_in_town.status(one).status == "completed"
 
 
-async def test_after_a_restart_a_commitment_waits_until_it_is_known_what_others_made_meanwhile(
+@pytest.mark.parametrize(("knows_room", "pause"), [(False, ""), (True, "paused by the owner")])
+async def test_a_commitment_of_a_room_waits_until_that_is_known_after_a_restart_and_for_the_end_of_a_pause(
     soul_in_town: SoulInTown,
+    pause: str,
+    *,
+    knows_room: bool,
 ) -> None:
-    soul_in_town.knows_room = False
+    soul_in_town.knows_room, soul_in_town.pause = knows_room, pause
     from_room, from_thread = wanted("One"), wanted("Two", source="bluesky", thread="at://did:plc:ada/app/1")
     waits, goes = await soul_in_town.enqueue(from_room), await soul_in_town.enqueue(from_thread)
     await soul_in_town.live(5)
     assert soul_in_town.status(waits).status == "pending"
     assert soul_in_town.status(goes).status != "pending"
-    soul_in_town.knows_room = True
+    soul_in_town.knows_room, soul_in_town.pause = True, ""
     await soul_in_town.live(10)
     assert soul_in_town.status(waits).status == "completed"
 
