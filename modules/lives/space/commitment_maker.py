@@ -47,11 +47,12 @@ from modules.runtime.console import Console
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.commitments.naming import LIVE, QueuedCommitment, claim_target, extract_fulfillment_url
-from modules.services.commitments.params import CommentParams
+from modules.services.commitments.params import CommentParams, PlanParams
 from modules.services.commitments.policy import NEVER_DELIVERED
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.texts import done_line
 from modules.services.commitments.writer import CommitmentWriter, as_commitments
+from modules.services.outbox.outbox import Outbox
 from modules.services.peers.room_identity import PeerRelationships
 
 LOOP = "space-participation"
@@ -201,6 +202,7 @@ class CommitmentMaker:
     Attributes:
         writer: writes missing bodies, and finds commitments in a message that was said without any.
         relationships: records work on a peer's issue.
+        outbox: holds the acts of commitments in progress.
         is_trusted_room: returns whether the owner named the room that we are in.
 
     """
@@ -212,6 +214,7 @@ class CommitmentMaker:
     relationships: PeerRelationships
     reporter: JournalReporter
     clock: Clock
+    outbox: Outbox
     is_trusted_room: Callable[[], bool]
 
     def plan(self, commitments: Sequence[Commitment], snapshot: RoomSnapshot) -> tuple[PlannedCommitment, ...]:
@@ -305,11 +308,26 @@ class CommitmentMaker:
     async def withdraw_request(self, content: str, *, tells: bool = True) -> None:
         """Withdraw what we committed to for the host's request `content`, and end our claims on it.
 
-        Work that is already in progress continues. Unless it `tells` the room, the claims expire by themselves.
+        What has left already, or is leaving, continues, which the request then says. Unless it `tells` the room, the
+        claims expire by themselves.
         """
         for one in self.queue.in_conversation(conversation_thread_uri(HOST, content), self.client.room_id):
-            if one.status in LIVE and await self.queue.withdraw(one.id, WITHDRAWN) and tells:
+            if one.status not in LIVE:
+                continue
+            if not await self._stopped(one):
+                self.talk.handle("too_late")
+            elif tells:
                 await self.client.send_action_result(one.type, claim_target(one), success=False, error=WITHDRAWN)
+
+    async def _stopped(self, commitment: QueuedCommitment) -> bool:
+        """Withdraw a commitment with its acts that were not sent; return whether nothing more is done for it."""
+        if await self.queue.withdraw(commitment.id, WITHDRAWN):
+            return True
+        is_planned = isinstance(commitment.params, PlanParams) and commitment.params.plan is None
+        if not (await self.outbox.withdraw_begun(f"{commitment.id}#", WITHDRAWN) or is_planned):
+            return False
+        await self.queue.put_off(commitment.id, WITHDRAWN)
+        return await self.queue.withdraw(commitment.id, WITHDRAWN)
 
     def _is_undelivered(self, made: QueuedCommitment) -> bool:
         now = self.queue.get(made.id)

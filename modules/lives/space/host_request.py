@@ -40,6 +40,7 @@ RequestEvent = Literal[
     "committed",  # a commitment for it is queued, by us or a peer, or is done
     "abandoned",  # a commitment for it was given up
     "repo_asked",  # the host was asked for a repository
+    "too_late",  # the host took it back, and our act for it cannot be stopped any more
     "declined",  # we have told the host that it will not be done
 ]
 """What happens to a request other than looks at it."""
@@ -86,6 +87,8 @@ def next_request(state: HostRequest, event: Looked | RequestEvent) -> HostReques
             return reopen(state)
         case "repo_asked":
             return replace(state, repo_asked=True)
+        case "too_late":
+            return replace(state, too_late=True)
         case "declined":
             return replace(state, given_up=True)
 

@@ -104,7 +104,7 @@ def _verdict_on_request(snapshot: RoomSnapshot) -> str:
 def _verdict_on_talk(snapshot: RoomSnapshot) -> str:
     """Return the name of the instruction if nothing is asked for."""
     if snapshot.is_withdrawn and snapshot.from_host:
-        return "Withdrawn"
+        return "Withdrawn Too Late" if snapshot.request.too_late else "Withdrawn"
     if snapshot.signal in _SIGNALS:
         return _SIGNALS[snapshot.signal]
     if snapshot.me in snapshot.addressed:

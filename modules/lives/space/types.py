@@ -152,6 +152,7 @@ class HostRequest:
         last_cycle_at: when `cycles` last grew.
         repo_asked: whether the host was asked for a repository.
         assignee: the agent that acts on it because the host answered its question; "" if one is elected.
+        too_late: whether the host took it back when what we had promised could not be stopped any more.
 
     """
 
@@ -169,6 +170,7 @@ class HostRequest:
     last_cycle_at: datetime | None = None
     repo_asked: bool = False
     assignee: str = ""
+    too_late: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ that left is not sent again, and one that waits is waited for. Everything else i
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -129,6 +129,10 @@ class CommitmentPresence:
         """Stop renewing the claim, which then expires: no work on the commitment is in progress."""
         self._begun_at.pop(commitment.id, None)
         self._claimed_at.pop(commitment.id, None)
+
+    def keep_only(self, live: Container[str]) -> None:
+        """Stop renewing the claims on all other commitments, as on one that was withdrawn while it was in progress."""
+        self._begun_at = {of: at for of, at in self._begun_at.items() if of in live}
 
     async def rests(self) -> None:
         """Set the state to idle if the room saw us act and nothing is in progress, as soon as that may be sent."""
@@ -252,6 +256,7 @@ class CommitmentHandler(Handler, Perceiver):
             summary = f"{cooldown.owner}/{cooldown.repo} is left alone until {cooldown.until}"
             await self.journal.record(Entry("decision", COMMITMENTS, summary, "warn", cooldown.reason))
         self.queue.periodic_queue_cleanup()
+        self.presence.keep_only({one.id for one in self.queue.live()})
         await self.presence.rests()
 
     async def handle(self, item: WorkItem) -> Disposition:

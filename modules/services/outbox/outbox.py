@@ -255,6 +255,13 @@ class Outbox:
         now = self.clock.now()
         return await self.journal.record_with(lambda rows: approval.reject(rows, intent_id, reason, now, outcome))
 
+    async def withdraw_begun(self, prefix: str, reason: str) -> bool:
+        """Withdraw the acts whose target begins with `prefix` and that were not sent; return whether there was one."""
+        withdrawn = await self.database.run(lambda rows: store.withdraw_begun(rows, prefix, reason))
+        for one in withdrawn:
+            await self.journal.record(audit.stopped(one))
+        return bool(withdrawn)
+
     async def deliver_due(self) -> DeliveryReport:
         """Send everything that may leave now, and finish what an earlier process left unfinished.
 

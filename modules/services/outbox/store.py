@@ -113,8 +113,19 @@ def withdraw_reaching(
     reaches = f"(target = ? OR (target > ? AND target < ?) OR {told})"
     unsent = f"state IN ('held', 'pending') AND first_sent_at IS NULL AND kind <> 'delete' AND {reaches}"
     reaching = _select(connection, unsent, did, f"at://{did}/", f"at://{did}0", did)
+    return _withdrawn(connection, filter(which, reaching), reason)
+
+
+def withdraw_begun(connection: sqlite3.Connection, prefix: str, reason: str) -> list[Intent]:
+    """Withdraw the unsent acts and drafts whose target begins with `prefix`, except messages to a room; return them."""
+    begins = "target >= ? AND target < ? || char(1114111) AND kind <> 'space_chat'"
+    unsent = f"state IN ('held', 'pending') AND first_sent_at IS NULL AND {begins}"
+    return _withdrawn(connection, _select(connection, unsent, prefix, prefix), reason)
+
+
+def _withdrawn(connection: sqlite3.Connection, intents: Iterable[Intent], reason: str) -> list[Intent]:
     error = f"{STANDS['withdrawn']}: {reason}"
-    found = [dataclasses.replace(one, state="blocked", error=error) for one in reaching if which(one)]
+    found = [dataclasses.replace(one, state="blocked", error=error) for one in intents]
     for intent in found:
         update(connection, intent)
     return found

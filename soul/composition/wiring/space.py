@@ -147,7 +147,7 @@ def take_seat(services: Services, turn_services: TurnServices, seat: RoomSeat, e
         talk=talk,
         perceiver=perceiver,
         snapshots=snapshots,
-        commitment_maker=_build_commitment_maker(seat, talk, relationships, reporter),
+        commitment_maker=_build_commitment_maker(services, seat, talk, relationships, reporter),
         validator=validator,
         relationships=relationships,
         reporter=reporter,
@@ -228,7 +228,11 @@ def _build_decider(
 
 
 def _build_commitment_maker(
-    seat: RoomSeat, talk: RoomConversation, relationships: PeerRelationships, reporter: JournalReporter
+    services: Services,
+    seat: RoomSeat,
+    talk: RoomConversation,
+    relationships: PeerRelationships,
+    reporter: JournalReporter,
 ) -> CommitmentMaker:
     """Build the part that records the commitments that our messages make."""
     return CommitmentMaker(
@@ -239,5 +243,6 @@ def _build_commitment_maker(
         relationships=relationships,
         reporter=reporter,
         clock=seat.clock,
+        outbox=services.outbox,
         is_trusted_room=seat.is_trusted_room,
     )

@@ -24,6 +24,7 @@ from modules.lives.space.commitment_maker import LOOP, WITHDRAWN
 from modules.lives.space.host_request import is_open
 from modules.lives.space.policy import elect_action_owner, elected_opener, should_open, wait_s
 from modules.runtime.scheduler.scheduler import Scheduler
+from modules.services.commitments.acts import work_of
 from tests.exploration import examples
 from tests.modules.lives.space.soul_in_room import (
     QUESTION,
@@ -43,6 +44,7 @@ from tests.modules.lives.space.soul_in_room import (
 from tests.owner_lines import answered
 from tests.patience import until
 from tests.running_town import RunningTown
+from tests.shipped_skills import phrase
 from town.model.types import ChatRequest, Completion
 
 PAUSE_MS = 30_000
@@ -408,6 +410,32 @@ async def test_a_no_of_the_host_counts_also_with_another_line_behind_it_or_while
             await marvin.check()
             marvin.later(30)
         assert [(one.status, one.error) for one in marvin.queued_commitments()] == [("abandoned", WITHDRAWN)]
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+async def test_a_no_after_the_act_is_queued_stops_it_or_the_model_is_told_that_it_is_too_late(
+    room: Room, *, is_sent: bool
+) -> None:
+    minds = in_turn(speaks(PROMISE, an_issue()), declines())
+    async with room.soul(
+        "marvin", labelling("WITHDRAWAL", LEAVE_IT, REQUEST, decide=minds), asks_intents=True
+    ) as marvin:
+        await room.says(REQUEST, marvin)
+        await marvin.check()
+        (promised,) = marvin.queued_commitments()
+        await marvin.queue.mark_in_progress(promised.id)
+        outbox = marvin.life.app.services.outbox
+        (act,) = work_of(promised, phrase=phrase).actions
+        assert (await outbox.do_once(act)).active
+        if is_sent:
+            await outbox.database.run(lambda rows: rows.execute("UPDATE intents SET state = 'done'"))
+        marvin.later(30)
+        await room.says(LEAVE_IT, marvin)
+        await marvin.check()
+        (stands,) = await outbox.by_target(act.kind, act.target)
+        (after,) = marvin.queued_commitments()
+    assert (after.status, stands.outcome) == (("in_progress", "done") if is_sent else ("abandoned", "withdrawn"))
+    assert ("cannot be stopped" in prompts(room.running_town)[-1]) is is_sent
 
 
 async def test_a_no_in_a_pause_is_heard_and_the_room_is_told_nothing_of_it_in_the_pause(room: Room) -> None:

@@ -395,7 +395,7 @@ async def test_that_nothing_is_done_any_more_is_told_when_something_may_be_told_
     presence, commitment = CommitmentPresence(room, clock, silence=lambda: paused[0]), queued(target="acme/site#x")
     await presence.begins(commitment)
     paused[0] = "paused by the owner"
-    presence.let_go(commitment)
+    presence.keep_only({"another"})
     await presence.rests()
     assert [what.split()[0] for _, what in room.told] == ["acting", "claim"]
     paused[0] = ""
