@@ -131,7 +131,7 @@ def _unwritten(tree: Path, page: Mapping[str, Any], roots: Sequence[str]) -> Ite
 
 def _roots(tree: Path, folder: str, page: Mapping[str, Any], config: configparser.ConfigParser) -> Iterator[str]:
     """Yield the folders in `folder` from which modules are imported, relative to the tree."""
-    if not _is_inside(tree, folder):
+    if not (_is_inside(tree, folder) and (tree / folder).is_dir()):
         return
     setuptools = _table(_table(page.get("tool")).get("setuptools"))
     where = _table(_table(setuptools.get("packages")).get("find")).get("where")

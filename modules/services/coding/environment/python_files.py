@@ -124,9 +124,9 @@ def _from_project(page: Mapping[str, Any], found: _Found) -> str:
     own = canonicalize_name(str(project.get("name", "")))
     extras = {str(canonicalize_name(name)): one for name, one in _at(project, "optional-dependencies").items()}
     groups = {str(canonicalize_name(name)): one for name, one in _at(page, "dependency-groups").items()}
-    wanted = [*(project.get("dependencies") or ())]
+    wanted = [*_listed(project.get("dependencies"))]
     for name in sorted(_CHOSEN):
-        wanted += [*(extras.get(name) or ()), *_group(name, groups, set())]
+        wanted += [*_listed(extras.get(name)), *_group(name, groups, set())]
     seen, left = set[str](), [str(one) for one in wanted]
     while left:
         text = left.pop(0)
@@ -137,7 +137,7 @@ def _from_project(page: Mapping[str, Any], found: _Found) -> str:
         if names is None:
             found.add(text)
         else:
-            left += [str(one) for name in names for one in extras.get(canonicalize_name(name)) or ()]
+            left += [str(one) for name in names for one in _listed(extras.get(canonicalize_name(name)))]
     return _specifier(str(project.get("requires-python", "")))
 
 
@@ -155,7 +155,7 @@ def _group(name: str, groups: Mapping[str, Any], seen: set[str]) -> Iterator[str
     if name in seen:
         return
     seen.add(name)
-    for one in groups.get(name) or ():
+    for one in _listed(groups.get(name)):
         if isinstance(one, str):
             yield one
         elif isinstance(one, Mapping) and "include-group" in one:
@@ -164,12 +164,12 @@ def _group(name: str, groups: Mapping[str, Any], seen: set[str]) -> Iterator[str
 
 def _from_tools(page: Mapping[str, Any], found: _Found) -> None:
     """Add the dependencies in the tables of uv, PDM, Hatch and Poetry."""
-    texts = list(_at(page, "tool", "uv").get("dev-dependencies") or ())
+    texts = [*_listed(_at(page, "tool", "uv").get("dev-dependencies"))]
     for group in _at(page, "tool", "pdm", "dev-dependencies").values():
-        texts += group
+        texts += _listed(group)
     for name in ("default", "hatch-test", *sorted(_CHOSEN)):
         env = _at(page, "tool", "hatch", "envs", name)
-        texts += [*(env.get("dependencies") or ()), *(env.get("extra-dependencies") or ())]
+        texts += [*_listed(env.get("dependencies")), *_listed(env.get("extra-dependencies"))]
     for text in texts:
         if "{" not in str(text):
             found.add(str(text))
@@ -248,10 +248,15 @@ def _from_setup_py(text: str, found: _Found) -> None:
                 found.lacks[f"setup.py computes its {keyword.arg}"] = None
                 continue
             if isinstance(value, Mapping):
-                value = [one for name in sorted(_CHOSEN) for one in value.get(name) or ()]
-            for one in [value] if isinstance(value, str) else value or ():
+                value = [one for name in sorted(_CHOSEN) for one in _listed(value.get(name))]
+            for one in _listed(value):
                 for line in _lines(str(one)):
                     found.add(line)
+
+
+def _listed(value: object) -> Sequence[object]:
+    """Return the requirements in a value: those of a list, or one text; none for a value of another kind."""
+    return [value] if isinstance(value, str) else [*value] if isinstance(value, Iterable) else ()
 
 
 def _is_chosen(path: str) -> bool:

@@ -46,6 +46,13 @@ wheels = [{{url = "{ELSEWHERE}/b", hash = "sha256:{HASH}"}}]
             "from setuptools import setup\nsetup(install_requires=['beds'], extras_require={'dev': ['lint']})",
             {"beds", "lint"},
         ),
+        ("setup.py", "setup(install_requires='beds', extras_require={'dev': 'lint', 'test': 3})", {"beds", "lint"}),
+        (
+            "pyproject.toml",
+            '[project]\nname="a"\ndependencies="beds"\noptional-dependencies={dev="lint"}',
+            {"beds", "lint"},
+        ),
+        ("pyproject.toml", '[dependency-groups]\ndev="beds"\n[tool.uv]\ndev-dependencies="lint"', {"beds", "lint"}),
         ("requirements.txt", "beds == 1.0  # three\nlint[x] \\\n  >= 2\n", {"beds==1.0", "lint[x]>=2"}),
         ("requirements/tests.txt", "beds\n", {"beds"}),
         ("requirements-docs.txt", "paper\n", set()),
@@ -126,6 +133,12 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_count(text: str) -> N
 )
 def test_a_version_of_poetry_is_read(told: str, meant: str) -> None:
     assert poetry_specifier(told) == meant
+
+
+def test_a_folder_of_a_stale_lock_that_is_gone_is_no_part_of_the_project(tmp_path: Path) -> None:
+    project = project_of(tmp_path, {"setup.py": ""}, ("gone",))
+    assert project is not None
+    assert (project.roots, project.version) == ((".",), "0.0.0")
 
 
 def test_no_link_of_a_repository_leads_the_search_for_its_modules_and_version_out_of_it(tmp_path: Path) -> None:
