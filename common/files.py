@@ -227,7 +227,7 @@ def small_text(path: Path, most_bytes: int) -> str | None:
     """
     try:
         is_read = not path.is_symlink() and path.is_file() and path.stat().st_size <= most_bytes
-        return path.read_text("utf-8", "replace") if is_read else None
+        return path.read_text("utf-8-sig", "replace") if is_read else None
     except OSError as error:
         raise_machine_trouble(path, error)
         return None

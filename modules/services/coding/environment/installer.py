@@ -25,7 +25,7 @@ from modules.runtime.sandbox.gateway import Host, host_of
 from modules.runtime.sandbox.runner import Sandbox, used_bytes
 from modules.runtime.sandbox.types import MIB
 from modules.services.coding.environment import npm
-from modules.services.coding.environment.npm import has_tests, npm_manager, read_files
+from modules.services.coding.environment.npm import has_tests, npm_manager, pages_in, read_files
 from modules.services.coding.environment.room import InstallRoom, reason
 from modules.services.coding.environment.types import (
     VENV,
@@ -78,10 +78,11 @@ def cargo_needs(tree: Path) -> PackageNeeds:
     if PAGE not in files:
         return PackageNeeds()
     try:
-        pages = [tomllib.loads(text) for path, text in files.items() if path.endswith(PAGE)]
-    except (tomllib.TOMLDecodeError, RecursionError):
+        pages = pages_in(files, PAGE, tomllib.loads)
+    except (ValueError, RecursionError):
         return PackageNeeds(lacks=(f"{PAGE} cannot be read",))
-    if elsewhere := list(dict.fromkeys(name for page in pages for name in _from_git(page))):
+    files = {path: text for path, text in files.items() if path in pages or path.rpartition("/")[2] != PAGE}
+    if elsewhere := list(dict.fromkeys(name for page in pages.values() for name in _from_git(page))):
         return PackageNeeds(
             lacks=tuple(f"{name[:_NAME_CHARS]} is not taken from its Git repository" for name in elsewhere)
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ OTHER_LOCKS = ("yarn.lock", "pnpm-lock.yaml")
 
 _SMALL_BYTES, _LOCK_BYTES = 200_000, 4_000_000
 _LOCK_NAMES = frozenset({*PYTHON_LOCKS, LOCK, *OTHER_LOCKS})
+_ROOT_FILE = re.compile(r"setup\.(?:py|cfg)|pyproject\.toml|PKG-INFO|.+\.(?:txt|in|lock)")
 _DEPTH = 3
 _MOST_FILES = 200
 
@@ -37,11 +38,12 @@ def _files(tree: Path) -> Iterator[tuple[str, str]]:
         here = Path(folder)
         deep = len(here.parts)
         folders[:] = sorted(name for name in folders if name not in NOT_SOURCE) if deep < _DEPTH else []
-        for name in sorted(names):
+        for name in sorted(names, key=lambda one: (one.endswith(".txt"), one)):
             is_requirements = deep == 1 and "requirements" in here.name and name.endswith(".txt")
-            is_read = deep == 0 or name == PAGE or is_requirements
-            most = _LOCK_BYTES if name in _LOCK_NAMES and deep == 0 else _SMALL_BYTES
-            if not is_read or (text := small_text(tree / here / name, most)) is None:
+            is_lock = deep == 0 and name in _LOCK_NAMES
+            is_listing = name == PAGE or (deep == 0 and _ROOT_FILE.fullmatch(name))
+            most = _LOCK_BYTES if is_lock else _SMALL_BYTES
+            if not (is_lock or is_listing or is_requirements) or (text := small_text(tree / here / name, most)) is None:
                 continue
             yield (here / name).as_posix(), text
             if (count := count + 1) >= _MOST_FILES:
@@ -63,7 +65,7 @@ _PROBE = "npm view semver dist.tarball"
 _FLAGS = "--ignore-scripts --no-audit --no-fund --no-update-notifier"
 
 _KINDS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
-_KEPT = ("name", "version", "private", "workspaces", "overrides", *_KINDS)
+_KEPT = ("name", "version", "private", "workspaces", "overrides", "peerDependenciesMeta", *_KINDS)
 _RANGE = re.compile(r"(?:npm:(?:@[\w.-]+/)?[\w.-]+@)?[\w.^~<>=*|+ -]*")
 _TEXT_CHARS = 100
 _YARN_VERSION = re.compile(r"\s+version:? \"?([\w.+-]+)\"?")
@@ -93,7 +95,7 @@ def npm_manager(registry: str) -> PackageManager:
 def npm_needs(texts: Mapping[str, str]) -> PackageNeeds:
     """Return the dependencies in the files of a repository, given by path; none if no `package.json` lists any."""
     try:
-        pages = {path: _page(text) for path, text in texts.items() if path.rpartition("/")[2] == PAGE}
+        pages = pages_in(texts, PAGE, _page)
     except (ValueError, RecursionError):
         return PackageNeeds(lacks=("package.json cannot be read",))
     if PAGE not in pages or not any(page.get(kind) for page in pages.values() for kind in _KINDS):
@@ -114,6 +116,23 @@ def npm_needs(texts: Mapping[str, str]) -> PackageNeeds:
         lacks.append(f"{other} is followed for {len(pins)} packages by name; npm chose the other versions")
     files = {path: _kept(page, lacks, pins) for path, page in pages.items()}
     return PackageNeeds(files, is_locked=False, lacks=tuple(lacks))
+
+
+def pages_in(
+    texts: Mapping[str, str], name: str, read: Callable[[str], Mapping[str, Any]]
+) -> dict[str, Mapping[str, Any]]:
+    """Return the content of each file called `name`, by path, without templates below the root that cannot be read.
+
+    Raises `ValueError` or `RecursionError` if that of the root cannot be read.
+    """
+    pages: dict[str, Mapping[str, Any]] = {}
+    for path, text in texts.items():
+        try:
+            pages |= {path: read(text)} if path.rpartition("/")[2] == name else {}
+        except (ValueError, RecursionError):
+            if path == name:
+                raise
+    return pages
 
 
 def pinned(file: str, text: str) -> dict[str, str]:

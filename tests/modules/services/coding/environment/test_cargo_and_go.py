@@ -122,6 +122,13 @@ def test_a_crate_from_a_repository_is_not_fetched_and_named(tmp_path: Path, tabl
     assert "rakes" in "".join(needs.lacks)
 
 
+def test_a_template_that_cargo_cannot_read_is_left_out(tmp_path: Path) -> None:
+    tree = write(tmp_path, {**GARDEN, "template/Cargo.toml": "[package]\nname = {{name}}\n"})
+    needs = cargo_needs(tree)
+    assert "Cargo.toml" in needs.files
+    assert "template/Cargo.toml" not in needs.files
+
+
 MODULE = "example.org/beds"
 TREE = {
     "go.mod": f"module example.org/garden\n\ngo 1.17\n\nrequire {MODULE} v1.0.0\n",

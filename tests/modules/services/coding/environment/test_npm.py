@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from modules.services.coding.environment.npm import LOCK, npm_needs, pinned
+from modules.services.coding.environment.npm import LOCK, npm_needs, pinned, read_files
 
 ELSEWHERE = "http://192.0.2.1"
 PAGE = json.dumps({"dependencies": {"beds": "^1.0.0"}, "scripts": {"test": "x"}})
@@ -23,6 +24,20 @@ def test_no_address_of_a_lock_is_followed() -> None:
     assert needs.is_locked
     assert ELSEWHERE not in str(needs)
     assert "scripts" not in needs.files["package.json"]
+
+
+def test_manifests_are_read_beside_many_files_and_templates_and_with_a_byte_order_mark(tmp_path: Path) -> None:
+    for number in range(201):
+        (tmp_path / f"a{number}.md").touch()
+        (tmp_path / f"a{number}.txt").touch()
+    optional = json.dumps({**json.loads(PAGE), "peerDependenciesMeta": {"beds": {"optional": True}}})
+    (tmp_path / "package.json").write_text(f"\ufeff{optional}")
+    (tmp_path / "template").mkdir()
+    (tmp_path / "template" / "package.json").write_text('{"name": {{name}}}')
+    needs = npm_needs(read_files(tmp_path))
+    assert needs.lacks == ()
+    assert list(needs.files) == ["package.json"]
+    assert json.loads(needs.files["package.json"])["peerDependenciesMeta"]["beds"] == {"optional": True}
 
 
 @pytest.mark.parametrize("address", [f"{ELSEWHERE}/x.tgz", f"git+{ELSEWHERE}/x", "file:../x", "ada/garden", "link:x"])
