@@ -47,7 +47,8 @@ _COMMANDS = {
 _INSTALLED = f"""PATH="$PWD/node_modules/.bin:$PWD/.venv/bin:$PATH"
 [ ! -d {CARGO} ] || export CARGO_HOME="$PWD/{CARGO}"
 [ ! -f go.mod ] || export GOMODCACHE="$PWD/{GO}" GOCACHE="$PWD/{PACKAGES}/go-build" GOTOOLCHAIN=local"""
-_ENVIRONMENT = {"CI": "true", "NO_COLOR": "1", "CARGO_TERM_COLOR": "never", "PYTHONUNBUFFERED": "1"}
+_LOCALE = {"LC_ALL": "C.UTF-8"}  # the words by which an outcome is recognized are English
+_ENVIRONMENT = {**_LOCALE, "CI": "true", "NO_COLOR": "1", "CARGO_TERM_COLOR": "never", "PYTHONUNBUFFERED": "1"}
 
 
 @dataclass(frozen=True, slots=True)

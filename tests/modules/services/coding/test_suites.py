@@ -210,6 +210,15 @@ async def run(tree: Path, *, unsafe: bool = False, seconds: float = 60) -> Suite
     return ran
 
 
+async def test_suites_speak_english_whatever_the_language_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    ran = await run(write(tmp_path, {"Makefile": "test:\n\t@echo $$LC_ALL; exit 1\n"}), unsafe=True)
+    assert ran.outcome == "failed"
+    assert "C.UTF-8" in ran.output
+
+
 UNITTEST = "import unittest\nimport beds\nclass Beds(unittest.TestCase):\n"
 
 
