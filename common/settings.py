@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher, get_close_matches
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -567,10 +567,9 @@ def unknown_among(names: Iterable[str], *, prefixes: tuple[str, ...]) -> tuple[U
         upper = name.upper()
         if upper in KNOWN:
             continue
-        similar = _similar(upper)
-        unset = next((known for known in similar if known not in there), "")
-        misspelt = bool(unset) and SequenceMatcher(None, upper, unset).ratio() >= _NEARLY_THE_SAME
-        if upper.startswith(prefixes) or misspelt:
+        is_ours = upper.startswith(prefixes)
+        similar = _similar(upper, _SIMILAR if is_ours else _NEARLY_THE_SAME)
+        if is_ours or any(known not in there for known in similar):
             found.append(UnknownKey(name, similar[0] if similar else ""))
     return tuple(found)
 
@@ -590,6 +589,6 @@ def unknown_keys(home: Path, *, of: str = "", content: bytes | None = None) -> l
 
 
 @lru_cache(maxsize=1024)
-def _similar(name: str) -> tuple[str, ...]:
-    """Return the settings similar to `name`, the most similar first."""
-    return tuple(get_close_matches(name, KNOWN, n=len(KNOWN), cutoff=_SIMILAR))
+def _similar(name: str, least: float = _SIMILAR) -> tuple[str, ...]:
+    """Return the settings whose names are similar to `name`, by a ratio of at least `least`, the most similar first."""
+    return tuple(get_close_matches(name, KNOWN, n=len(KNOWN), cutoff=least))

@@ -33,7 +33,7 @@ from modules.services.rights.types import Addressed
 from modules.services.rituals.rituals import Rituals
 from soul.composition.services import Services
 from soul.terminal.commands import Commands
-from soul.terminal.plain import moment, troubles_text
+from soul.terminal.wording import moment, troubles_text
 
 _NO_WORDS = "The model ended without an answer. Ask again, in other words."
 

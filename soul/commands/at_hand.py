@@ -27,16 +27,16 @@ def examined_settings(root: Path, content: bytes | None = None) -> tuple[Setting
     There is one error for each mistake that `soul run` refuses. Raises `ConfigError` if there is no SOUL in `root`.
     """
     # NOTE(self): imported here, so that a command that only looks need not wait for it.
-    from common.clock import SystemClock  # noqa: PLC0415
     from common.settings import unknown_keys  # noqa: PLC0415
-    from modules.runtime.budget.budget import refuse_unpriced  # noqa: PLC0415
 
     settings, mistakes = read_settings(root, content)
     mistakes = [*unknown_keys(root, content=content), *mistakes]
-    checks: dict[str, Callable[[], object]] = {
-        "BUDGET_USD_PER_DAY": lambda: refuse_unpriced(settings, SystemClock().now()),
-        "MEMORY_DIR": lambda: Home.at(root, settings.memory_dir),
-    }
+    checks: dict[str, Callable[[], object]] = {"MEMORY_DIR": lambda: Home.at(root, settings.memory_dir)}
+    if settings.budget_usd_per_day is not None:
+        from common.clock import SystemClock  # noqa: PLC0415
+        from modules.runtime.budget.budget import refuse_unpriced  # noqa: PLC0415
+
+        checks["BUDGET_USD_PER_DAY"] = lambda: refuse_unpriced(settings, SystemClock().now())
     if settings.storage_url:
         from modules.runtime.watched_storage import storage_of  # noqa: PLC0415 - most homes have none
 

@@ -10,7 +10,7 @@ from modules.services.explanation.drafts import Draft
 from modules.services.identity.entries import waiting_line
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from soul.terminal.output import Colour
-from soul.terminal.plain import moment
+from soul.terminal.wording import moment
 
 _CHANGES = "\ndiff --git "
 _COLOURS: dict[str, Colour] = {"+": "green", "-": "red", "@": "cyan"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
@@ -78,6 +77,8 @@ def report(findings: Sequence[Finding], *, as_json: bool, titles: Mapping[str, s
 
 async def with_deadline(check: str, ask: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
     """Return the findings of `ask`, or a failure of `check` if they take longer than `CALL_DEADLINE_S`."""
+    import asyncio  # noqa: PLC0415 - takes time to load, and `soul status` needs no deadline
+
     try:
         async with asyncio.timeout(CALL_DEADLINE_S):
             return await ask()

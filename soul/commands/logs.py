@@ -17,7 +17,7 @@ from common.line_kind import LineKind
 from common.wording import told_reason
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_lines
-from soul.terminal.plain import LOOKS, told_line
+from soul.terminal.wording import LOOKS, told_line
 
 _NAME = re.compile(r"(\d{4}-\d{2}-\d{2})\.log(?:\.(\d{1,4}))?")
 _LOOK_S = 0.5

@@ -38,7 +38,7 @@ from soul.commands.beside import journal_beside
 from soul.commands.options import Kinds, MemoryKind
 from soul.commands.people import forgetting_beside
 from soul.terminal.output import printable, write_answer, write_json_lines, write_lines
-from soul.terminal.plain import moment
+from soul.terminal.wording import moment
 
 T = TypeVar("T")
 

@@ -25,7 +25,7 @@ from soul.commands.beside import journal_beside
 from soul.commands.handles import did_of
 from soul.commands.options import Muted
 from soul.terminal.output import write_answer
-from soul.terminal.plain import moment
+from soul.terminal.wording import moment
 
 _MET = "relationships.json"
 

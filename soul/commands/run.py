@@ -46,7 +46,8 @@ from soul.commands.waking import complete_cut_off, refuse_moved
 from soul.exit_codes import ASLEEP
 from soul.terminal.commands import Commands
 from soul.terminal.output import printable, write_lines
-from soul.terminal.plain import Outlet, PlainConsole, doing, typed_lines
+from soul.terminal.plain import Outlet, PlainConsole, typed_lines
+from soul.terminal.wording import doing
 
 ServePage = Callable[[Settings, Home, Clock], AbstractAsyncContextManager[str]]
 """Serves the owner's page of a home, and yields its address."""

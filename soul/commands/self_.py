@@ -39,7 +39,7 @@ from modules.services.skills.skills import page_in
 from soul.commands.at_hand import at_hand, settings_to_run
 from soul.commands.beside import journal_beside
 from soul.terminal.output import Colour, write_answer, write_json, write_line, write_lines
-from soul.terminal.plain import moment
+from soul.terminal.wording import moment
 
 T = TypeVar("T")
 

@@ -26,7 +26,7 @@ from modules.services.outbox.departures import Departure, anything_waits, told
 from soul.commands.waking import moved_away
 from soul.status_file import fitting
 from soul.terminal.output import printable, visible, write_answer
-from soul.terminal.plain import doing, loop_name, moment, told_line, troubles_text
+from soul.terminal.wording import doing, loop_name, moment, told_line, troubles_text
 
 
 @dataclass(frozen=True, slots=True)

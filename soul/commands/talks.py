@@ -33,7 +33,7 @@ from modules.services.sessions.types import ArchivedLine, Session, blocks, to_fi
 from soul.commands.at_hand import at_hand
 from soul.commands.options import TalkAction
 from soul.terminal.output import printable, write_answer, write_json, write_lines
-from soul.terminal.plain import moment
+from soul.terminal.wording import moment
 
 _DEADLINE_S = 20.0
 _SECOND_MS = 1000

@@ -27,7 +27,7 @@ from modules.services.work.table import WorkTable
 from modules.services.work.types import WorkItem
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_answer
-from soul.terminal.plain import moment
+from soul.terminal.wording import moment
 
 _MOST, _TITLE_CHARS, _QUESTION_CHARS, _REASON_CHARS = 100, 80, 300, 200
 _STATES = {

@@ -47,7 +47,7 @@ from soul.dashboard.access import HEALTH, METRICS, READY, Door, Guard
 from soul.dashboard.changes import ChangeStreams
 from soul.dashboard.face import Face
 from soul.dashboard.facts import PageActs, PageFacts
-from soul.terminal.plain import moment
+from soul.terminal.wording import moment
 
 Sample: TypeAlias = tuple[Mapping[str, object], float]
 

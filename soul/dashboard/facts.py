@@ -68,7 +68,7 @@ from soul.commands.skills import own_skills
 from soul.commands.status import end_lines, leaving_lines, look
 from soul.commands.talks import said_at, told_block, who_said
 from soul.terminal.output import printable
-from soul.terminal.plain import LOOKS, doing, loop_name, moment, told_line, troubles_text
+from soul.terminal.wording import LOOKS, doing, loop_name, moment, told_line, troubles_text
 
 UNANSWERED = "Not woken: its watcher does not answer. See whether `soul watch` runs, or start it with `soul run`."
 _AT_THE_MACHINE = {"SOUL_UNSAFE_EXEC", "SOUL_ALLOW_PRIVATE_NET"}

@@ -107,6 +107,7 @@ class Supervisor:
     Attributes:
         calls: the pipe from which to read whom to wake: the watcher writes a line with the index in `members`.
         watcher: the member that watches; once it is left alone, no member sleeps. Both are None without a watcher.
+        fork: starts a process, as `os.fork` does.
 
     """
 
@@ -117,6 +118,7 @@ class Supervisor:
     longest_s: float = _LONGEST_S
     calls: int | None = None
     watcher: SupervisedProcess | None = None
+    fork: Callable[[], int] = os.fork
     _next_s: float = 0.0
     _woken: int = -1
     _asked: bool = False
@@ -195,7 +197,7 @@ class Supervisor:
         # NOTE(self): a signal between the fork and the child's own handlers would be handled as the supervisor's.
         signal.pthread_sigmask(signal.SIG_BLOCK, {*_ENDS, signal.SIGCHLD})
         try:
-            pid = os.fork()
+            pid = self.fork()
         except OSError as error:
             pid, why = None, error.strerror
         if pid == 0:

@@ -67,7 +67,7 @@ class Obeying(Decider):
         if not names or not any(word[:24] in told for word in WORDS):
             return Completion(text="Nothing lasts.")
         self.turns += 1
-        wrong = [*TOOLS, names[0]][self.turns % (len(TOOLS) + 1)]
+        wrong = [*TOOLS, "memory_search"][self.turns % (len(TOOLS) + 1)]
         given: dict[str, Any] = {"wish": WISH} if wrong == "self_improve" else {"pursue": True, "rung": "program"}
         return call(wrong, **given) if self.turns % 2 else Completion(text="So it is.")
 

@@ -19,7 +19,8 @@ from soul import cli
 from soul.command_line import app
 from soul.commands.run import obey, owner_commands
 from soul.terminal.output import ascii_json, visible
-from soul.terminal.plain import LOOKS, PlainConsole
+from soul.terminal.plain import PlainConsole
+from soul.terminal.wording import LOOKS
 from tests.patience import HANG_S
 from tests.program import soul, started, until
 from tests.running_town import RunningTown, awake, replying

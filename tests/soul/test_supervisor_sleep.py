@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ def lives(
     called: bytes = b"0\n",
     longest_s: float = 3600.0,
     watches: bool = True,
+    fork: Callable[[], int] = os.fork,
 ) -> int:
     """Return how many lives with the exit codes `ends` a supervisor runs; each sleep writes `called`, 0 is the last."""
     calls, caller = os.pipe()
@@ -47,7 +49,7 @@ def lives(
     watcher = SupervisedProcess("watch", watch, keeps_all=False)
     try:
         Supervisor(
-            [rowan, watcher], SystemClock(), restart_s=0, longest_s=longest_s, calls=calls, watcher=watcher
+            [rowan, watcher], SystemClock(), restart_s=0, longest_s=longest_s, calls=calls, watcher=watcher, fork=fork
         ).run()
     finally:
         os.close(calls)
@@ -59,16 +61,15 @@ def test_who_slept_often_is_started_again_after_a_crash(tmp_path: Path) -> None:
     assert lives([*[ASLEEP] * 6, 1, 0], tmp_path) == 8
 
 
-def test_who_cannot_be_started_for_the_moment_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fork, failures = os.fork, [OSError(errno.EAGAIN, "no more processes")] * 6
+def test_who_cannot_be_started_for_the_moment_is_tried_again(tmp_path: Path) -> None:
+    failures = [OSError(errno.EAGAIN, "no more processes")] * 6
 
     def scarce() -> int:
         if failures:
             raise failures.pop()
-        return fork()
+        return os.fork()
 
-    monkeypatch.setattr(os, "fork", scarce)
-    assert lives([1, 0], tmp_path) == 2
+    assert lives([1, 0], tmp_path, fork=scarce) == 2
     assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from common.clock import Clock, iso, parse_iso_or_none
 from common.constants import LOG_MAX_DAYS
@@ -22,9 +22,11 @@ from common.redact import Redactor
 from common.text.handles import with_handles
 from modules.runtime.console import Console
 from modules.runtime.database import marks
-from modules.runtime.database.database import Database
 from modules.runtime.database.people import person_hash
 from modules.runtime.journal.types import Entry, EntryKind, StoredEntry
+
+if TYPE_CHECKING:
+    from modules.runtime.database.database import Database  # takes time to load
 
 JournalRow = dict[str, Any]
 """A row by column; `data` is parsed JSON."""

@@ -67,11 +67,12 @@ class TreeFiles:
     """The files below `tree`. Each method takes the input of a call and returns the text for the model.
 
     All raise `RefusedCall` for what cannot be done as requested, and `OSError` for a failure of the disk. One search
-    takes at most `search_s` seconds.
+    takes at most `search_s` seconds, and looks at no more than `most_walked` files.
     """
 
     tree: Path
     search_s: float = _SEARCH_S
+    most_walked: int = _MOST_WALKED
     is_bound: Callable[[str], bool] = lambda _: False
 
     def list_files(self, given: Mapping[str, Any]) -> str:
@@ -178,12 +179,12 @@ class TreeFiles:
         return readable_name(str(path.relative_to(self.tree.resolve())))
 
     def _files(self, said: str) -> tuple[list[Path], list[str]]:
-        """Return one file or those below a folder, up to `_MOST_WALKED` and without links, and a line if more exist."""
+        """Return one file or those below a folder, up to `most_walked` and without links, and a line if more exist."""
         if not (start := self.place(said)).exists():
             raise RefusedCall("No Place", path=said)
-        found = list(islice(_all_files(start), _MOST_WALKED + 1))
-        beyond = f"Only {_MOST_WALKED:,} files were looked at: name a folder."
-        return found[:_MOST_WALKED], [beyond] if len(found) > _MOST_WALKED else []
+        found = list(islice(_all_files(start), self.most_walked + 1))
+        beyond = f"Only {self.most_walked:,} files were looked at: name a folder."
+        return found[: self.most_walked], [beyond] if len(found) > self.most_walked else []
 
     def _source(self, path: Path, said: str) -> SourceText:
         if not path.is_file():

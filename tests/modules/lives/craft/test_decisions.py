@@ -273,7 +273,9 @@ async def test_of_the_skills_of_one_reflection_the_first_is_the_proposals(
         assert told.endswith("not accepted: rain-figures: the owner rejected it")
 
 
-async def test_a_decision_names_only_what_can_be_chosen_and_waits_where_nothing_can(running_town: RunningTown) -> None:
+async def test_a_decision_names_only_what_can_be_chosen_and_is_not_made_where_nothing_can(
+    running_town: RunningTown,
+) -> None:
     running_town.mind.answer = mind = Decider(pursue=False)
     async with awake(home_of(running_town), clock=at_noon()) as soul:
         life = life_of(soul, mind)
@@ -281,7 +283,10 @@ async def test_a_decision_names_only_what_can_be_chosen_and_waits_where_nothing_
         await says(life, f"/improve {WISH}")
         await life.works()
         assert (mind.decisions, await life.proposed()) == ([], [])
+        (told,) = [one for one in await _told(life) if WISH in one]
+        assert "it can write no skill" in told
         life.handler.makers = life.own_makers
+        await says(life, f"/improve {WISH}")
         await life.works(7 * HOUR_S)
         (asked,) = mind.decisions
         assert "- skill: a page" in asked

@@ -163,6 +163,8 @@ async def test_a_task_ends_before_the_step_that_would_pass_its_limit(tmp_path: P
 
 async def test_a_task_does_not_begin_where_the_day_has_not_so_much_left(tmp_path: Path) -> None:
     async with open_coding(tmp_path, cap=40_000) as rig:
+        await rig.budget.budget.hold("other work", tokens=30_000, usd=None)
+        await rig.budget.budget.hold("more work", tokens=10_000, usd=None)
         with pytest.raises(BudgetExceeded):
             await rig.work(does("finish", summary="Done."))
         assert not rig.model.requests

@@ -123,13 +123,11 @@ async def test_a_path_as_programs_see_it_is_one_of_the_tree(tmp_path: Path) -> N
         assert await said(rig, "list_files", path="/work") == "beds.py"
 
 
-def test_files_beyond_the_most_that_are_looked_at_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_beyond_the_most_that_are_looked_at_are_told(tmp_path: Path) -> None:
     (tmp_path / "a.txt").touch()
     (tmp_path / "b.txt").touch()
-    files = TreeFiles(tmp_path)
-    assert files.list_files({}) == "a.txt\nb.txt"
-    monkeypatch.setattr("modules.services.coding.hands._MOST_WALKED", 1)
-    assert files.list_files({}).startswith("a.txt\nOnly 1")
+    assert TreeFiles(tmp_path, most_walked=2).list_files({}) == "a.txt\nb.txt"
+    assert TreeFiles(tmp_path, most_walked=1).list_files({}).startswith("a.txt\nOnly 1")
 
 
 def test_a_pattern_that_never_ends_is_stopped(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_what_says_the_same_as_before_is_no_work() -> None:
 
 
 def test_words_and_tags_that_the_model_was_given_are_no_gap_and_no_markup_and_a_comment_never_passes() -> None:
-    text, given = f"{DOCUMENT}\nA todo list with <video>.\n", "A TODO list with <VIDEO> <!-- unseen -->"
+    text, given = f"{DOCUMENT}\nA todo list with <video>.\n", "A Todo list with <VIDEO> <!-- unseen -->"
     assert problem_of(text) == "Gap"
     assert problem_of(text, Requirements(GOAL, given=given)) is None
     assert problem_of(f"{text}\n<!-- unseen -->\n", Requirements(GOAL, given=given)) == "Markup"
