@@ -10,6 +10,7 @@ from datetime import datetime
 from adapters.github.types import Account, Comment, Review, ReviewComment
 from common.text.github_text import mentioned_logins
 from common.text.strings import normalize_post_text
+from common.wording import counted
 from modules.lives.github.types import (
     IssueThread,
     KnownParticipants,
@@ -111,7 +112,7 @@ def analyze_issue_thread(
     code, urgency = _first_row(thread, login, options, peers)
     reason = _REASONS[code]
     if code is ResponseCode.NEW_COMMENTS:
-        reason = reason.format(count=len(thread.later_than(login)))
+        reason = reason.format(count=counted(len(thread.later_than(login)), "comment"))
     elif code is ResponseCode.ENOUGH_SAID:
         reason = reason.format(count=len(own))
     return ResponseDecision(code, reason, urgency)
@@ -179,7 +180,7 @@ _REASONS: dict[ResponseCode, str] = {
     ResponseCode.RITUAL_MEMO: "it is the memo of a ritual, and no person wrote there since",
     ResponseCode.PEERS_ONLY: "only SOULs and programs commented since, and none of them mentions us",
     ResponseCode.ENOUGH_SAID: "we commented {count} times, and nobody asks us for more",
-    ResponseCode.NEW_COMMENTS: "{count} comments since ours",
+    ResponseCode.NEW_COMMENTS: "{count} that we have not answered",
     ResponseCode.MENTIONED: "a comment mentions us",
     ResponseCode.MENTIONED_IN_BODY: "its first text mentions us",
     ResponseCode.REVIEW_REQUESTED: "our review is asked for",
