@@ -105,9 +105,9 @@ class TreeGit:
 
 @contextmanager
 def _alone(git: Path) -> Iterator[int]:
-    """Delete the locks that a killed `git` left, and yield a handle for the next one. Raises `GitFailed`.
+    """Delete the locks that a killed `git` left, and yield a handle for the next one to inherit. Raises `GitFailed`.
 
-    # NOTE(self): `git` inherits the handle, and so holds the lock on it for as long as it runs, even if we are killed.
+    The lock on the handle is held for as long as that `git` runs, even if we are killed meanwhile.
     """
     try:
         handle = os.open(git, os.O_RDONLY)

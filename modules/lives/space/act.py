@@ -99,14 +99,14 @@ class Participation:
             await self.perceiver.look()
             self._waiting.clear()
             if self.snapshots.promised_at():
-                await self._hear()
+                await self._read_host()
             return CheckResult("muted", muted)
         await self.identity_publisher.catch_up()
         now = self.clock.now()
         if resting := self._rests(now):
             return resting
         self._receive(await self.perceiver.look())
-        await self._hear()
+        await self._read_host()
         talk = self.talk.handle(EndingNoted())
         if ended := talk.is_ended(now):
             self._waiting.clear()
@@ -124,7 +124,7 @@ class Participation:
         return self._pending is not None
 
     @property
-    def is_unheard(self) -> bool:
+    def has_unread_host(self) -> bool:
         """Whether the host said something, since our oldest promise or shortly before we came, that is not read yet."""
         since = self.snapshots.promised_at()
         young = self.clock.now() - timedelta(milliseconds=SPACE_REPLAYED_REQUEST_MAX_AGE_MS)
@@ -323,9 +323,9 @@ class Participation:
         if gone := self.snapshots.advance():
             await self.speaker.commitment_maker.withdraw_request(gone, tells=not self.mute_reason())
 
-    async def _hear(self) -> None:
+    async def _read_host(self) -> None:
         """Understand what the host said in a pause or while we were away: a new request, or that an old one is off."""
-        if self.is_unheard:
+        if self.has_unread_host:
             await self.snapshots.understand()
             await self._advance()
 

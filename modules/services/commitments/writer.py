@@ -176,8 +176,10 @@ class CommitmentWriter:
 
         The body is unchanged if that is not needed or not possible.
         """
-        thin, is_issue = commitment.description, commitment.type in {"create_issue", "create_plan"}
-        if len(thin) >= THIN_CHARS if is_issue else thin or commitment.content:
+        thin, kind = commitment.description, commitment.type
+        is_issue = kind in {"create_issue", "create_plan"}
+        is_whole = len(thin) >= THIN_CHARS if is_issue else bool(thin or commitment.content)
+        if is_whole:
             return thin
         asked = self.skills.render(
             SKILL,
@@ -187,13 +189,9 @@ class CommitmentWriter:
             description=thin or "-",
             conversation=self._framed("conversation", conversation) if conversation.strip() else "-",
         )
-        kind = commitment.type
-        system = (
-            self.skills.render(SKILL, "Enrichment")
-            if is_issue
-            else self.skills.render(SKILL, "Words", kind, agent_name=self.agent_name)
-        )
-        answer = await self._ask(asked, system, _BODY_TOKENS if is_issue else _EXTRACTION_TOKENS, "enrichment")
+        place = ("Enrichment",) if is_issue else ("Words", kind)
+        system = self.skills.render(SKILL, *place, agent_name=self.agent_name)
+        answer = await self._ask(asked, system, _BODY_TOKENS, "enrichment")
         body = _whole_body(answer) if answer else ""
         return body if len(body) > RICH_CHARS or not is_issue else thin
 

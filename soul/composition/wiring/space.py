@@ -75,7 +75,7 @@ class SpaceLife:
     @property
     def has_joined_room(self) -> bool:
         """Whether we joined a room in this process, and know what its host said while we were away."""
-        return self.participation.talk.state.joined_at is not None and not self.participation.is_unheard
+        return self.participation.talk.state.joined_at is not None and not self.participation.has_unread_host
 
     @property
     def notices(self) -> tuple[str, ...]:
