@@ -245,7 +245,8 @@ def _unread(job: CodingJob, call: ToolCall) -> str:
     needed = {FINISH: summary, BLOCKED: ("reason",)}.get(call.name)
     if needed is None:
         return ""
-    return call.malformed or next((name for name in needed if not str(call.input.get(name) or "").strip()), "")
+    lacks = (f"no {name}" for name in needed if not str(call.input.get(name) or "").strip())
+    return call.malformed or next(lacks, "")
 
 
 def _is_end(call: ToolCall, answer: ToolAnswer) -> bool:

@@ -205,7 +205,8 @@ def _all_files(start: Path) -> Iterator[Path]:
 
 
 def _fits(path: str, name: str, glob: str) -> bool:
-    return fnmatchcase(path, glob) or fnmatchcase(name, glob)
+    """Return whether a file fits a glob, whose brackets may also be meant as they stand: `app/[id]/*.js`."""
+    return any(fnmatchcase(one, form) for one in (path, name) for form in (glob, glob.replace("[", "[[]")))
 
 
 def _local(said: str) -> str:

@@ -99,6 +99,9 @@ async def test_search_takes_patterns_globs_and_case_and_counts_what_it_leaves_ou
         (rig.tree / "src").mkdir()
         (rig.tree / "src" / "beds.py").write_text("def Bed_1(): ...\n" * 100)
         (rig.tree / "beds.js").write_text("function bed_2() {}\n" + "a" * 40 + "!\n")
+        (rig.tree / "[id]").mkdir()
+        (rig.tree / "[id]" / "page.js").write_text("roof\n")
+        assert await said(rig, "search", text="roof", glob="[id]/*.js") == "[id]/page.js:1: roof"
         assert await said(rig, "search", text=r"\bbed_\d\b", regex=True) == "beds.js:1: function bed_2() {}"
         told = await said(rig, "search", text="BED_", ignore_case=True)
         assert "41 more" in told
