@@ -365,6 +365,7 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "Same Claim": _judged,
     "First Look": _worth_an_answer,
     "Intent": _intent,
+    "Withdrawal": lambda fields: str(len(fields["asked"])),
     "Owner Order": _ordered,
     "False Report": lambda _: "NO",  # this mind never reports what it did not do
     "repository-pages": _rule_pages,

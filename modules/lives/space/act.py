@@ -320,8 +320,8 @@ class Participation:
 
     async def _advance(self) -> None:
         """Advance the host's request by one look, and end what was promised for one that the host took back."""
-        if gone := self.snapshots.advance():
-            await self.speaker.commitment_maker.withdraw_request(gone, tells=not self.mute_reason())
+        gone = self.snapshots.advance()
+        await self.speaker.commitment_maker.take_back(gone, tells=not self.mute_reason())
 
     async def _read_host(self) -> None:
         """Understand what the host said in a pause or while we were away: a new request, or that an old one is off."""

@@ -109,6 +109,28 @@ class ModelIntentClassifier:
         found = dict(zip(distinct, meanings, strict=True))
         return [found[line] for line in lines]
 
+    async def taken_back(self, line: HostLine, asked: Sequence[str]) -> Sequence[int] | None:
+        """Return the places in `asked` of what the withdrawal `line` takes back.
+
+        None if the model could not be asked; then the next look asks again. An answer without a number takes back none.
+        """
+        try:
+            answer = await self._verdicts.ask(
+                "Withdrawal",
+                examples="Withdrawal Examples",
+                said=line.before or ("-",),
+                asked=tuple(asked),
+                content=line.content[:_ASKED_CHARS],
+            )
+        except Fatal:
+            raise
+        except SoulError as error:
+            await self._tell("A withdrawal could not be understood", line, str(error), failed=True)
+            self._known.pop(line, None)
+            return None
+        await self._tell("Withdrawal understood via LLM", line, answer.lower())
+        return [int(number) - 1 for number in re.findall(r"\d+", answer, re.ASCII) if 0 < int(number) <= len(asked)]
+
     def is_settled(self, line: HostLine) -> bool:
         """Return whether its meaning is known and not a guess."""
         return line in self._known

@@ -14,7 +14,6 @@ from typing import Any
 
 from adapters.space.client import SpaceClient
 from adapters.space.types import (
-    HOST,
     ActionDone,
     Claimed,
     Identified,
@@ -40,7 +39,7 @@ from modules.lives.space.commitment_filter import (
     planned,
 )
 from modules.lives.space.perceive import RoomConversation, WordsRefused
-from modules.lives.space.request_parser import conversation_thread_uri, shown
+from modules.lives.space.request_parser import shown
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import RefusedWords
 from modules.runtime.console import Console
@@ -305,15 +304,13 @@ class CommitmentMaker:
         for one in planned:
             await self.client.send_action_result(one.commitment.type, one.target, success=False, error=WITHDRAWN)
 
-    async def withdraw_request(self, content: str, *, tells: bool = True) -> None:
-        """Withdraw what we committed to for the host's request `content`, and end our claims on it.
+    async def take_back(self, made: Sequence[QueuedCommitment], *, tells: bool = True) -> None:
+        """Withdraw commitments that the host took back, and end our claims on them.
 
         What has left already, or is leaving, continues, which the request then says. Unless it `tells` the room, the
         claims expire by themselves.
         """
-        for one in self.queue.in_conversation(conversation_thread_uri(HOST, content), self.client.room_id):
-            if one.status not in LIVE:
-                continue
+        for one in made:
             if not await self._stopped(one):
                 self.talk.handle("too_late")
             elif tells:

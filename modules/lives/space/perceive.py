@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 
 from cachetools import FIFOCache
@@ -356,7 +356,7 @@ def _paused(state: ConversationState) -> ConversationState:
 
 def _understood(entry: HistoryEntry, meanings: Mapping[str, Meaning]) -> HistoryEntry:
     meaning = meanings.get(entry.id)
-    return replace(entry, intent=meaning.intent, answers=meaning.answers) if meaning else entry
+    return replace(entry, **{part.name: getattr(meaning, part.name) for part in fields(meaning)}) if meaning else entry
 
 
 def _ending_noted(state: ConversationState) -> ConversationState:
@@ -385,7 +385,7 @@ def _read(content: str) -> str:
 
 _STILL_NEW = timedelta(milliseconds=MINUTE_MS)
 _WAITS_FOR_A_MIND = timedelta(milliseconds=30 * MINUTE_MS)
-_SKEW = timedelta(milliseconds=MINUTE_MS)
+SKEW = timedelta(milliseconds=MINUTE_MS)
 _PULL_REQUEST = re.compile(r"/pull/\d+/?$")
 _LOST = "a peer was first"
 _GUESTS_KEPT = 2_000
@@ -447,7 +447,7 @@ class RoomPerceiver:
             made = parse_iso_or_none(one.created_at)
             is_theirs = one.source == "space" and concerns_room(one, is_trusted=self.is_trusted_room())
             is_that = one.type == peer_event.action and same_target(claim_target(one), peer_event.target)
-            if is_theirs and is_that and (made is None or made - _SKEW <= peer_event.at):
+            if is_theirs and is_that and (made is None or made - SKEW <= peer_event.at):
                 await self.queue.withdraw(one.id, f"{peer_event.name} has made it")
 
     def _at_work(self) -> bool:

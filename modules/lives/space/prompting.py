@@ -35,7 +35,7 @@ from modules.services.agent.prompt.prompter import Prompter, TurnPrompt
 from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner
-from modules.services.commitments.naming import QueuedCommitment, title_of
+from modules.services.commitments.naming import QueuedCommitment, extract_fulfillment_url, title_of
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import public_text
 from modules.services.peers.room_identity import PeerRelationships, sanitized
@@ -103,8 +103,10 @@ def _verdict_on_request(snapshot: RoomSnapshot) -> str:
 
 def _verdict_on_talk(snapshot: RoomSnapshot) -> str:
     """Return the name of the instruction if nothing is asked for."""
-    if snapshot.is_withdrawn and snapshot.from_host:
-        return "Withdrawn Too Late" if snapshot.request.too_late else "Withdrawn"
+    if snapshot.withdrawal and snapshot.from_host:
+        if snapshot.request.too_late:
+            return "Withdrawn Too Late"
+        return "Withdrawn" if snapshot.is_withdrawn else "Withdrawn Earlier"
     if snapshot.signal in _SIGNALS:
         return _SIGNALS[snapshot.signal]
     if snapshot.me in snapshot.addressed:
@@ -169,7 +171,9 @@ def listed(skills: Skills, name: str, items: Iterable[str]) -> str:
 
 
 def _commitment_line(commitment: QueuedCommitment) -> str:
-    return f"[{commitment.type}] {one_line(commitment.description, _LINE)} ({commitment.status})"
+    state = "; ".join(filter(None, (commitment.status, one_line(commitment.waits_for or "", _LINE))))
+    link = one_line(extract_fulfillment_url(commitment.type, commitment.result), _LINK_CHARS)
+    return f"[{commitment.type}] {one_line(commitment.description, _LINE)} ({state}) {link}".rstrip()
 
 
 def _peers(snapshot: RoomSnapshot, skills: Skills, relationships: PeerRelationships) -> Iterator[str]:

@@ -169,10 +169,15 @@ class RoomSnapshot:
         return latest.id == self.request.entry_id or latest.intent == "follow_up"
 
     @property
-    def is_withdrawn(self) -> bool:
-        """Whether the host's newest message withdraws what it asked for."""
+    def withdrawal(self) -> HistoryEntry | None:
+        """The host's newest message if it takes back what the host asked for."""
         latest = next((entry for entry in reversed(self.history) if entry.is_host), None)
-        return latest is not None and latest.intent == "withdrawal"
+        return latest if latest is not None and latest.intent == "withdrawal" else None
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether the host's newest message takes back its latest request."""
+        return self.withdrawal is not None and not self.withdrawal.spares_request
 
     @property
     def from_host(self) -> bool:

@@ -15,6 +15,7 @@ from common.clock import Clock, parse_iso_or_none
 from common.constants import DAY_MS, MINUTE_MS
 from common.text.host_intent import classify_host_intent_structural
 from common.version import __version__
+from modules.lives.space.commitment_maker import WITHDRAWN
 from modules.lives.space.host_request import (
     SPACE_REPLAYED_REQUEST_MAX_AGE_MS,
     Looked,
@@ -25,7 +26,7 @@ from modules.lives.space.host_request import (
     is_claimed,
     is_open,
 )
-from modules.lives.space.perceive import Classified, RoomConversation
+from modules.lives.space.perceive import SKEW, Classified, RoomConversation
 from modules.lives.space.policy import (
     action_owner,
     conversation_mode,
@@ -47,8 +48,8 @@ from modules.lives.space.types import (
     OwnCommitments,
     OwnWork,
 )
-from modules.services.commitments.naming import LIVE, QueuedCommitment, extract_fulfillment_url
-from modules.services.commitments.policy import concerns_room, is_of_room
+from modules.services.commitments.naming import LIVE, QueuedCommitment, claim_target, extract_fulfillment_url
+from modules.services.commitments.policy import concerns_room, ended_at, is_of_room
 from modules.services.commitments.queue import CommitmentQueue
 
 _SHOWN_FULFILLED_MS = 30 * MINUTE_MS
@@ -110,13 +111,45 @@ class SnapshotBuilder:
         unread = [entry for entry in (*past, *crowd) if entry.intent is None]
         meant = {one.id: Meaning(classify_host_intent_structural(one.content).intent) for one in unread}
         meant |= {entry.id: Meaning("follow_up") for entry in after}
-        found = await self.intents.classify_host_messages([self._line(entry) for entry in fresh])
-        meant |= {entry.id: meaning for entry, meaning in zip(fresh, found, strict=True)}
-        self.talk.handle(Classified(meant))
+        lines = {entry.id: self._line(entry) for entry in fresh}
+        found = await self.intents.classify_host_messages(list(lines.values()))
+        meant |= dict(zip(lines, found, strict=True))
+        no = [entry for entry in fresh if meant[entry.id].intent == "withdrawal"]
+        self.talk.handle(Classified(meant | {entry.id: Meaning("discussion") for entry in no}))
+        for entry in no:
+            self.talk.handle(Classified({entry.id: await self._taken_back(entry, lines[entry.id])}))
+
+    async def _taken_back(self, entry: HistoryEntry, line: HostLine) -> Meaning:
+        """Return what a withdrawal takes back; the model is asked which, if more was promised than one thing.
+
+        What was still to be done when it was said counts, so that the answer is the same after a restart. Until the
+        model has answered, nothing is taken back.
+        """
+        content = content_of(self.talk.state.request, self._next_call())
+        thread = conversation_thread_uri(HOST, content)
+        owed = [one for one in self._promised() if _was_owed(one, entry)]
+        latest = [one for one in owed if one.source_thread_uri == thread]
+        earlier = [one for one in owed if one.source_thread_uri != thread]
+        if not earlier and len(latest) <= 1:
+            return Meaning("withdrawal")
+        asked = [f"{one.type} {claim_target(one)}: {one.description}" for one in (*earlier, *latest)]
+        asked += [content] if content and not latest else []
+        places = set(await self.intents.taken_back(line, asked) or ())
+        chosen = [one for place, one in enumerate((*earlier, *latest)) if place in places]
+        gone = tuple(one.id for one in chosen if one.status != "completed")
+        is_request_gone = bool(content) and places.issuperset(range(len(earlier), len(asked)))
+        if not gone and not is_request_gone:
+            return Meaning("discussion")
+        return Meaning("withdrawal", takes_back=gone, spares_request=not is_request_gone)
+
+    def _promised(self) -> list[QueuedCommitment]:
+        """Return what we promised in this room, oldest first."""
+        room_id = self.client.room_id
+        return [one for one in self.queue.all() if one.source == "space" and is_of_room(one, room_id)]
 
     def promised_at(self) -> datetime | None:
         """Return a moment before our oldest live promise in this room and the request for it; None if there is none."""
-        live = (one for one in self.queue.live() if one.source == "space" and is_of_room(one, self.client.room_id))
+        live = (one for one in self._promised() if one.status in LIVE)
         made = next(filter(None, (parse_iso_or_none(one.created_at) for one in live)), None)
         return made - _OLD if made else None
 
@@ -129,12 +162,13 @@ class SnapshotBuilder:
     def _line(self, entry: HistoryEntry) -> HostLine:
         return host_line(self.talk.state.history, entry)
 
-    def advance(self) -> str:
-        """Advance the host's request by one look; return the request that the host took back, or ""."""
+    def advance(self) -> list[QueuedCommitment]:
+        """Advance the host's request by one look; return the live commitments that the host took back."""
         now, talk = self.clock.now(), self.talk.state
         action = self._next_call()
         content = content_of(talk.request, action)
         owner = self._owner(content, assignee_of(talk.request, action))
+        no = [entry for entry in talk.host_messages if entry.intent == "withdrawal"]
         self.talk.handle(
             Looked(
                 action,
@@ -144,12 +178,15 @@ class SnapshotBuilder:
                 talk.peer_events,
                 owner=owner,
                 frozen=owner in self.client.view.typing(),
-                withdrawal=talk.latest_host(intent="withdrawal"),
+                withdrawal=next((entry for entry in reversed(no) if not entry.spares_request), None),
             )
         )
         after = self.talk.state.request
-        is_gone = not after.content and (action is None or after.entry_id == action.id)
-        return content if is_gone else ""
+        is_gone = bool(content) and not after.content and (action is None or after.entry_id == action.id)
+        thread = conversation_thread_uri(HOST, content) if is_gone else None
+        named = {commitment_id for entry in no for commitment_id in entry.takes_back}
+        owed = [one for one in self._promised() if one.status in LIVE]
+        return [one for one in owed if one.id in named or one.source_thread_uri == thread]
 
     def _next_call(self) -> HistoryEntry | None:
         """Return the host's newest call to act; if it addresses a peer, rather the newest for us that is not met."""
@@ -294,6 +331,17 @@ class SnapshotBuilder:
 def _after(commitment: QueuedCommitment, since: datetime | None) -> bool:
     ended = parse_iso_or_none(commitment.last_attempt_at) or parse_iso_or_none(commitment.created_at)
     return since is None or (ended is not None and ended >= since)
+
+
+def _was_owed(commitment: QueuedCommitment, no: HistoryEntry) -> bool:
+    """Return whether a commitment was still to be fulfilled when the host said `no`.
+
+    Of a message that is read again after a restart, it may be what ended the commitment.
+    """
+    made, ended = parse_iso_or_none(commitment.created_at), ended_at(commitment)
+    is_ended_by_it = no.replayed and commitment.error == WITHDRAWN
+    is_owed = commitment.status in LIVE or is_ended_by_it or (ended is not None and ended >= no.at)
+    return is_owed and made is not None and made - SKEW <= no.at
 
 
 def _asks_after_it(content: str) -> bool:

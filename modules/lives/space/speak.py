@@ -355,8 +355,7 @@ class Speaker:
         new = tuple(await self.perceiver.look())
         if any(entry.is_host for entry in new):
             await self.snapshots.understand()
-        if gone := self.snapshots.advance():
-            await self.commitment_maker.withdraw_request(gone)
+        await self.commitment_maker.take_back(self.snapshots.advance())
         now = self.snapshots.build_snapshot(waiting.snapshot.batch, opens=waiting.snapshot.opens)
         is_same = _asks_the_same(waiting.snapshot, now)
         planned = still_to_make(waiting.planned, now, self.client.view.claims.lost, is_same=is_same)

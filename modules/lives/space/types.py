@@ -95,10 +95,20 @@ class HostLine:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The meaning of a host message; `answers` is the question that it answers by saying what is to be done."""
+    """The meaning of a host message.
+
+    Attributes:
+        intent: its intent.
+        answers: the question that it answers by saying what is to be done.
+        takes_back: the ids of the promises that it takes back, if it says so of some out of several.
+        spares_request: whether it takes back something earlier, and not the latest request.
+
+    """
 
     intent: HostIntent
     answers: Question | None = None
+    takes_back: tuple[str, ...] = ()
+    spares_request: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +127,8 @@ class HistoryEntry:
         addresses_me: whether its text names us.
         intent: its meaning if it is a message of the host; None while unknown.
         answers: the question of an agent that it answers with a go-ahead; None if it answers none.
+        takes_back: as in `Meaning`.
+        spares_request: as in `Meaning`.
 
     """
 
@@ -131,6 +143,8 @@ class HistoryEntry:
     addresses_me: bool = False
     intent: HostIntent | None = None
     answers: Question | None = None
+    takes_back: tuple[str, ...] = ()
+    spares_request: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +311,10 @@ class IntentClassifier(Protocol):
 
     def is_settled(self, line: HostLine) -> bool:
         """Return whether its meaning is known and not a guess."""
+        ...
+
+    async def taken_back(self, line: HostLine, asked: Sequence[str]) -> Sequence[int] | None:
+        """Return the places in `asked` of what the withdrawal `line` takes back; None if that is not known yet."""
         ...
 
     def clear(self) -> None:

@@ -109,6 +109,9 @@ class ByForm:
         self.asked += [line.content for line in lines]
         return [Meaning(classify_host_intent_structural(line.content).intent) for line in lines]
 
+    async def taken_back(self, line: HostLine, asked: Sequence[str]) -> list[int]:
+        return [len(asked) - 1] if line.content else []
+
     def is_settled(self, line: HostLine) -> bool:
         return line.content not in self.unsettled
 

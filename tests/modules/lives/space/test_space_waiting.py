@@ -527,6 +527,54 @@ async def test_what_the_host_asks_while_a_promise_waits_for_its_moment_is_done_a
         assert not is_open(marvin.space.participation.talk.state.request)
 
 
+NOT_THE_CLOCK = "Das mit der Uhr lieber doch nicht."
+
+
+@pytest.mark.parametrize(
+    ("chosen", "left", "told"),
+    [
+        ("1", ["Gutter leaks"], "promised earlier"),
+        ("2", ["Clock stops"], "taken the request back"),
+        ("1, 2", [], "taken the request back"),
+        ("NONE", ["Clock stops", "Gutter leaks"], "has just spoken"),
+    ],
+)
+async def test_of_two_promises_only_the_one_that_the_host_takes_back_ends_also_after_a_restart(
+    running_town: RunningTown, chosen: str, left: list[str], told: str
+) -> None:
+    promises = in_turn(
+        speaks(PROMISE, an_issue()), speaks("That one is with me, too.", an_issue("Gutter leaks")), declines()
+    )
+    labels = labelling("WITHDRAWAL", NOT_THE_CLOCK, GUTTER_ISSUE, decide=promises)
+    asked: list[str] = []
+
+    def minds(request: ChatRequest) -> Completion:
+        text = request.messages[-1].text
+        if "Which numbers" not in text:
+            return labels(request)
+        asked.append(text)
+        return Completion(text=chosen)
+
+    async with open_room(running_town, log=True) as room:
+        async with room.soul("marvin", minds, asks_intents=True) as marvin:
+            for line in (CLOCK_ISSUE, GUTTER_ISSUE):
+                await room.says(line, marvin)
+                await marvin.check()
+                marvin.later(31)
+            assert len(marvin.queued_commitments()) == 2
+            await room.says(NOT_THE_CLOCK, marvin)
+            await marvin.check()
+            assert told in prompts(running_town)[-1]
+        async with room.soul("marvin", minds, asks_intents=True) as again:
+            again.later(60)
+            for _ in range(2):
+                await again.check()
+                again.later(31)
+            live = [one for one in again.queued_commitments() if one.error != WITHDRAWN]
+            assert [one.params.as_json()["title"] for one in live] == left
+    assert [all(title in text for title in ('1. "create_issue acme/site#Clock', "2. ")) for text in asked] == [True] * 2
+
+
 async def test_a_request_to_us_is_met_also_if_the_host_then_asks_a_peer_for_something_else(room: Room) -> None:
     async with room.member("rebecca", KNOWING), room.soul("marvin", lambda _: speaks(PROMISE, an_issue())) as marvin:
         await until(lambda: "rebecca" in marvin.client.peers())
