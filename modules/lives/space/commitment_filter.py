@@ -15,7 +15,7 @@ import regex
 from common.schemas import Commitment, CommitmentType
 from common.text.echo import tokenize_with_stemming
 from common.text.patterns import lazy_regex
-from modules.lives.space.request_parser import ANSWERS_OF_OWNER, is_place, names_of, shown
+from modules.lives.space.request_parser import ANSWERS_OF_OWNER, is_place, is_word, names_of, shown
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from modules.services.commitments.naming import CommitmentRequest, target_of
@@ -246,7 +246,7 @@ def named_by_host(snapshot: RoomSnapshot, repo: str = "") -> bool:
     names = names_of(wanted) if means_workspace else (wanted,)
     talk = None if means_workspace else False
     said = (entry for entry in reversed(snapshot.history) if entry.is_host)
-    verdicts = (_wants(entry.content, name) and (not _only_talks(entry) or talk) for entry in said for name in names)
+    verdicts = (_wants(entry, name) and (not _only_talks(entry) or talk) for entry in said for name in names)
     return next((verdict for verdict in verdicts if verdict is not None), means_workspace)
 
 
@@ -255,18 +255,21 @@ def _only_talks(entry: HistoryEntry) -> bool:
     return entry.intent in {"discussion", "withdrawal"} and len(entry.content.split()) > 1
 
 
-def _wants(text: str, repo: str) -> bool | None:
+def _wants(entry: HistoryEntry, repo: str) -> bool | None:
     """Return whether the writer wants work in `repo`; False if a sentence refuses or reports it, None if none names it.
 
     It is named by its address on github.com, as `owner/name#3`, alone in a sentence, or next to a word that marks it as
-    a place: two words with a slash between them are more often something else, or a path.
+    a place: two words with a slash between them are more often something else, or a path. In a request, which may be
+    in any language, the whole name is enough.
     """
+    text = entry.content
     own = _QUOTATION.sub(" ", text)
     is_short = "/" not in repo  # often an ordinary word as well
     sentences = [one for one in _SENTENCE.split(own) if (is_place if is_short else _mentions)(one, repo)]
     if any(_REFUSED.search(_without(one, repo)) or _REPORTED.search(_without(one, repo)) for one in sentences):
         return False
-    if any(is_place(one, repo) for one in sentences):
+    is_request = not is_short and entry.intent == "action_request"
+    if any(is_place(one, repo) or (is_request and is_word(repo, one)) for one in sentences):
         return True
     return False if not is_short and _mentions(text, repo) and not sentences else None
 

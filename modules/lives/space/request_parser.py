@@ -19,6 +19,7 @@ from adapters.space.types import HOST
 from common.clock import local
 from common.schemas import GITHUB_COMMITMENT_TYPES, CommitmentType
 from common.text.closings import asks
+from common.text.handles import UNSPACED
 from common.text.hidden import skeleton
 from common.text.intent_rules import LINK
 from common.text.patterns import lazy_regex
@@ -130,7 +131,7 @@ def named_repos(messages: Iterable[HistoryEntry], watched: Sequence[str]) -> tup
         text = _LINK.sub(" ", entry.content)
         linked = repo_in(entry.content)
         places = [repo for repo in watched if any(is_place(text, name) for name in names_of(repo))]
-        words = [repo for repo in watched if any(_is_word(name, text) for name in names_of(repo))]
+        words = [repo for repo in watched if any(is_word(name, text) for name in names_of(repo))]
         places += [repo for repo in words if any(_is_beside(repo, place, text) for place in places)]
         named = [*([linked] if linked else []), *places] or words
         if named:
@@ -173,10 +174,13 @@ def is_place(sentence: str, repo: str) -> bool:
     return any(regex.search(form, sentence, regex.IGNORECASE) for form in forms)
 
 
-def _is_word(name: str, text: str) -> bool:
+def is_word(name: str, text: str) -> bool:
+    """Return whether a text holds the name as a word of its own, and not as a part of a path."""
     if name.casefold() not in text.casefold():
         return False
-    return regex.search(rf"(?<![\w./-]){regex.escape(name)}(?![\w/-]|\.\w)", text, regex.IGNORECASE) is not None
+    letter = rf"[^\W{UNSPACED}]"
+    alone = rf"(?<!{letter}|[./-]){regex.escape(name)}(?!{letter}|[/@-]|\.{letter})"
+    return regex.search(alone, text, regex.IGNORECASE) is not None
 
 
 def _newest(messages: Iterable[HistoryEntry]) -> str | None:

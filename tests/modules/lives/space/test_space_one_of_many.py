@@ -117,6 +117,15 @@ def _said_by_host(*said: str, is_host: bool = True, intent: HostIntent | None = 
 )
 def test_a_host_that_refuses_or_reports_a_repository_or_means_something_else_has_not_named_it(said: str) -> None:
     assert not named_by_host(_said_by_host(said), "acme/site")
+    is_only_a_look = said.startswith("look at")
+    assert named_by_host(_said_by_host(said, intent="action_request"), "acme/site") is is_only_a_look
+
+
+@pytest.mark.parametrize(
+    "said", ["Bitte leg auf acme/site ein Issue an.", "请在acme/site开一个issue。", "acme/siteに課題を作って"]
+)
+def test_a_request_names_its_repository_in_any_language(said: str) -> None:
+    assert named_by_host(_said_by_host(said, intent="action_request"), "acme/site")
 
 
 @pytest.mark.parametrize(
