@@ -140,8 +140,15 @@ class WorkspaceTools:
                 place = await self._orders.meant(str(args.task))
         except SoulError as error:
             return self.words.error("Which Task", reason=one_line(str(error), _BODY_CHARS))
-        await (self._orders.leave if args.leave else self._orders.take)(place)
-        return self.words.done("Left Alone" if args.leave else "Taken Next", task=place.row.key)
+        if args.leave:
+            await self._orders.leave(place)
+            return self.words.done("Left Alone", task=place.row.key)
+        why = await self._acting.watch(place.repo, turn)
+        if self._services.workspaces.get(place.repo) is None:
+            reason = f": {why['notWatched']}" if why else ""
+            return self.words.error("Not Watched", repo=place.repo.full_name, why=reason)
+        await self._orders.take(place)
+        return self.words.done("Taken Next", task=place.row.key)
 
     async def find(self, args: WorkspaceFindInput, turn: Turn) -> ToolResult:
         org = args.org.strip() or self._services.own_workspace.org
@@ -235,13 +242,13 @@ class WorkspaceTools:
             named = next(((one.owner, one.repo) for one in here), named)
         repo = self._acting.place(*named, turn)
         if isinstance(subject, ThreadTurn) and not self._services.workspaces.get(repo):
-            self.words.stop("Not Watched", repo=repo.full_name)
+            self.words.stop("Not Watched", repo=repo.full_name, why="")
         return repo
 
     async def finish(self, args: FinishInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
         if self._services.workspaces.get(repo) is None:
-            return self.words.error("Not Watched", repo=repo.full_name)
+            return self.words.error("Not Watched", repo=repo.full_name, why="")
         open_now = (await self._services.github.list_issues(repo, limit=_MOST_OPEN)).or_raise()
         sentinel = sentinel_in(open_now)
         number = sentinel.number if sentinel else await self._say_finished(repo, args, turn, open_now)

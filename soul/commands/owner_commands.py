@@ -14,6 +14,7 @@ from common.errors import NotWaiting, SoulError
 from common.github_address import github_address
 from common.provenance import Provenance
 from common.redact import Redactor
+from common.result import Err
 from common.text.graphemes import shortened
 from common.wording import counted
 from modules.lives.craft.perceive import improve
@@ -207,6 +208,8 @@ class OwnerCommands(Commands):
         leave = first == "leave"
         orders = self.app.lives.task_orders
         place = await orders.meant(named if leave else rest)
+        if not leave and isinstance(watched := await self._services.requested.watch(place.repo), Err):
+            raise SoulError(f"{place.repo.full_name} cannot be watched: {watched.error}")
         await (orders.leave if leave else orders.take)(place)
         return [f"{place.row.key} is left alone" if leave else f"{place.row.key} is taken next, if it is to be had"]
 

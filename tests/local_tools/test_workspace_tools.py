@@ -11,6 +11,7 @@ import pytest
 from adapters.github.types import Repo
 from common.provenance import Provenance
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
+from modules.services.claims.offers import TASK
 from modules.services.plans.events import PLAN_ASKED, ask_of
 from modules.services.plans.plan_text import parse_plan
 from tests.local_tools.github_working import MIXED, OWNER, SITE, Working
@@ -184,6 +185,16 @@ async def test_an_issue_is_opened_and_changed_but_for_what_others_keep(working: 
         assert (await working.use("github_update_issue", repo="acme/site", issue_number=1, **change)).is_error
     await working.done("github_update_issue", repo="acme/site", issue_number=1, title="Ours")
     assert [one.title for one in working.github.repo.issues.values() if one] == ["Ours"]
+
+
+async def test_a_task_is_taken_only_in_a_workspace_that_is_or_can_be_watched(working: Working) -> None:
+    refused = await working.use("plan_claim_task", owner="acme", repo="barn", plan=1, task=1)
+    assert refused.is_error
+    assert "acme/barn" in refused.content
+    working.github.add_repo("shed")
+    assert not (await working.use("plan_claim_task", owner=SITE.owner, repo="shed", plan=1, task=1)).is_error
+    rows = await working.life.app.services.work.newest(TASK, 9)
+    assert [(one.key, one.importance) for one in rows] == [(f"{SITE.owner}/shed#1/1", "owner")]
 
 
 async def test_a_repository_is_starred_and_an_account_followed(working: Working) -> None:
