@@ -212,7 +212,8 @@ def _workspaces(snapshot: RoomSnapshot, skills: Skills) -> Iterator[str]:
 
 
 def _results(snapshot: RoomSnapshot) -> Iterator[str]:
-    ended = [event for event in snapshot.peer_events if event.kind in {"success", "failure"}]
+    others = (event for event in snapshot.peer_events if event.name != snapshot.me)
+    ended = [event for event in others if event.kind in {"success", "failure"}]
     for event in ended[-_OTHERS_SHOWN:]:
         yield f"{shown(event.name)}: {one_line(event.action)} {one_line(event.target, _LINE)} ({event.kind})"
 

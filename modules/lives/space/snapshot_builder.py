@@ -15,7 +15,6 @@ from common.clock import Clock, parse_iso_or_none
 from common.constants import DAY_MS, MINUTE_MS
 from common.text.host_intent import classify_host_intent_structural
 from common.version import __version__
-from modules.lives.space.commitment_maker import WITHDRAWN
 from modules.lives.space.host_request import (
     SPACE_REPLAYED_REQUEST_MAX_AGE_MS,
     Looked,
@@ -125,13 +124,18 @@ class SnapshotBuilder:
         What was still to be done when it was said counts, so that the answer is the same after a restart. Until the
         model has answered, nothing is taken back.
         """
-        content = content_of(self.talk.state.request, self._next_call())
+        talk, call = self.talk.state, self._next_call()
+        before = [one for one in talk.host_messages if one.at <= entry.at]
+        if call is None or call not in before:
+            call = next((one for one in reversed(before) if one.intent == "action_request"), None)
+        content = content_of(talk.request, call)
         thread = conversation_thread_uri(HOST, content)
-        owed = [one for one in self._promised() if _was_owed(one, entry)]
+        gone_before = {commitment_id for one in before for commitment_id in one.takes_back}
+        owed = [one for one in self._promised() if _was_owed(one, entry) and one.id not in gone_before]
         latest = [one for one in owed if one.source_thread_uri == thread]
         earlier = [one for one in owed if one.source_thread_uri != thread]
         if not earlier and len(latest) <= 1:
-            return Meaning("withdrawal")
+            return Meaning("withdrawal", takes_back=tuple(one.id for one in latest))
         asked = [f"{one.type} {claim_target(one)}: {one.description}" for one in (*earlier, *latest)]
         asked += [content] if content and not latest else []
         places = set(await self.intents.taken_back(line, asked) or ())
@@ -336,10 +340,10 @@ def _after(commitment: QueuedCommitment, since: datetime | None) -> bool:
 def _was_owed(commitment: QueuedCommitment, no: HistoryEntry) -> bool:
     """Return whether a commitment was still to be fulfilled when the host said `no`.
 
-    Of a message that is read again after a restart, it may be what ended the commitment.
+    A message that is read again after a restart may be what ended the commitment.
     """
     made, ended = parse_iso_or_none(commitment.created_at), ended_at(commitment)
-    is_ended_by_it = no.replayed and commitment.error == WITHDRAWN
+    is_ended_by_it = no.replayed and commitment.status == "abandoned"
     is_owed = commitment.status in LIVE or is_ended_by_it or (ended is not None and ended >= no.at)
     return is_owed and made is not None and made - SKEW <= no.at
 

@@ -269,11 +269,12 @@ class RepoCooldown:
 def attention_of(commitments: Iterable[QueuedCommitment], now: datetime) -> AttentionNeeds:
     """Return what deserves attention: the live commitments, each with when it goes stale, and what keeps failing.
 
-    That is a type of commitment of which more than one in the same place failed, among those made in the last 7 days.
-    Commitments are public, so none of this is private.
+    That is a type of commitment of which more than one in the same place failed, among those made in the last 7 days;
+    one that was withdrawn before any try failed counts as none. Commitments are public, so none of this is private.
     """
     known = sorted(commitments, key=lambda one: one.created_at)
-    failures = [one for one in known if one.status in _FAILED and _since(one.created_at, now, COMMITMENT_RETENTION_MS)]
+    tried = (one for one in known if one.status in _FAILED and one.attempt_count)
+    failures = [one for one in tried if _since(one.created_at, now, COMMITMENT_RETENTION_MS)]
     return AttentionNeeds(
         commitments=tuple(
             Item(title_of(one), one.status.replace("_", " "), at + _GOES_STALE if at else None)

@@ -140,7 +140,7 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
         (replace(QUIET, batch=(entry("host", "well?"),)), "waits for an answer"),
         (replace(QUIET, addressed=("marvin", "rebecca")), "The host speaks to you"),
         (replace(QUIET, addressed=("rebecca",)), "The host speaks to rebecca"),
-        (replace(QUIET, follow_up="wake_commitments"), "promised and are doing now"),
+        (replace(QUIET, follow_up="wake_commitments"), "promised and have not done yet"),
         (
             replace(
                 QUIET,

@@ -565,6 +565,7 @@ async def test_of_two_promises_only_the_one_that_the_host_takes_back_ends_also_a
             await room.says(NOT_THE_CLOCK, marvin)
             await marvin.check()
             assert told in prompts(running_town)[-1]
+        await room.says(CLOCK_ISSUE.replace("clock", "well"))
         async with room.soul("marvin", minds, asks_intents=True) as again:
             again.later(60)
             for _ in range(2):

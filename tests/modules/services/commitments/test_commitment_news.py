@@ -241,6 +241,9 @@ async def test_what_is_still_to_be_kept_deserves_attention_until_it_has_no_sense
 async def test_what_failed_more_than_once_this_week_deserves_attention(opened: Opened, clock: FakeClock) -> None:
     queue = await opened()
     for number in range(2):
+        assert await queue.withdraw((await taken(queue, f"Leave {number}", title=f"Left {number}")).id, "taken back")
+        assert (await queue.attention()).failing == ()
+    for number in range(2):
         one = await taken(queue, f"Write {number} down")
         await queue.mark_in_progress(one.id)
         await queue.mark_failed(one.id, "Not Found")
