@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Protocol
 
@@ -24,7 +24,7 @@ from common.text.strings import normalized_title
 from common.text.untrusted import clean_value, one_line
 from local_tools.bluesky_turns import AccountName, act_terms, gives, is_by_owner, names
 from local_tools.words import REASON_CHARS, ToolStopped, ToolWords
-from local_tools.workspace_inputs import InRepository
+from local_tools.workspace_inputs import InRepository, Labels, LongText
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
 from modules.lives.github.types import IssueTurn
 from modules.runtime.journal.rows import Journal
@@ -50,12 +50,21 @@ from modules.services.voice_phrases.regenerate import VoicePhrases
 from modules.services.work.types import Disposition
 from modules.services.workspaces.watched import OwnWorkspace, RequestedRepositories, WatchedWorkspaces
 
+MOST_ASSIGNEES = 10
+"""GitHub assigns an issue to no more."""
+
 
 class IssueListInput(InRepository):
     """The newest issues of a repository."""
 
     state: Literal["open", "closed", "all"] = "open"
     limit: int = Field(default=30, ge=1, le=100)
+
+
+class IssueLookInput(IssueListInput):
+    """The newest issues of a repository, or one of them with its whole text."""
+
+    issue_number: int = Field(default=0, ge=0)
 
 
 class OrgReposInput(BaseModel):
@@ -75,9 +84,9 @@ class IssueCreateInput(InRepository):
     """A new issue. `assignees` is hidden from the model: without them it is assigned to the SOUL."""
 
     title: str
-    body: str = ""
-    labels: list[str] = Field(default_factory=list)
-    assignees: Annotated[list[str], SkipJsonSchema()] = Field(default_factory=list)
+    body: LongText = ""
+    labels: Labels
+    assignees: Annotated[list[str], SkipJsonSchema()] = Field(default_factory=list, max_length=MOST_ASSIGNEES)
 
 
 class IssueUpdateInput(InRepository):
@@ -85,10 +94,10 @@ class IssueUpdateInput(InRepository):
 
     issue_number: int = Field(ge=1)
     title: str = ""
-    body: str = ""
+    body: LongText = ""
     state: Literal["open", "closed", ""] = ""
-    labels: list[str] = Field(default_factory=list)
-    assignees: list[str] = Field(default_factory=list)
+    labels: Labels
+    assignees: list[str] = Field(default_factory=list, max_length=MOST_ASSIGNEES)
 
 
 class PullInput(InRepository):
@@ -100,7 +109,7 @@ class PullInput(InRepository):
 class ThreadCommentInput(InRepository):
     """A comment on an issue or a pull request, given by its URL, or by its number and repository."""
 
-    body: str
+    body: LongText
     url: str = ""
     number: int = Field(default=0, ge=0)
 
@@ -108,14 +117,14 @@ class ThreadCommentInput(InRepository):
 class PullCommentInput(PullInput):
     """A comment on a pull request."""
 
-    body: str
+    body: LongText
 
 
 class PullReviewInput(PullInput):
     """A review of a pull request."""
 
     event: Literal["APPROVE", "REQUEST_CHANGES", "COMMENT"]
-    body: str = ""
+    body: LongText = ""
 
 
 class PullMergeInput(PullInput):
@@ -127,7 +136,7 @@ class PullCreateInput(InRepository):
 
     title: str
     head: str
-    body: str = ""
+    body: LongText = ""
     base: str = ""
     draft: bool = False
 
@@ -285,6 +294,12 @@ class GitHubActing:
             return result
         shown = self.read({"added_as_the_repository_asks": added}, uri=given.repo)
         return replace(result, content=f"{result.content}\n{shown.content}", provenance=shown.provenance)
+
+    def listed(self, found: Sequence[Mapping[str, Any]], limit: int, *, uri: str) -> ToolResult:
+        """Return a list as `read` does; one of `limit` items is followed by a line that there may be more."""
+        shown = self.read(found, uri=uri)
+        more = f"\n{self.words.answer('More', limit=limit)}" if len(found) >= limit else ""
+        return replace(shown, content=f"{shown.content}{more}")
 
     def read(self, result: object, *, uri: str) -> ToolResult:
         """Return what others wrote as framed JSON: it is untrusted text, unless it is empty."""

@@ -40,7 +40,7 @@ from modules.services.workspaces.reviewers import pick_reviewers
 from modules.services.workspaces.watched import is_workspace_name
 
 _SKILL = "pull-request-tools"
-_TITLE_CHARS, _BODY_CHARS, _BRANCH_CHARS = 200, 20_000, 200
+_TITLE_CHARS, _BRANCH_CHARS = 200, 200
 
 
 class PullToolServices(GitHubToolServices, Protocol):
@@ -180,4 +180,4 @@ def pull_request_tools(services: PullToolServices) -> Sequence[Tool]:
 
 
 def _text(body: str) -> str:
-    return clean(body).strip()[:_BODY_CHARS]
+    return clean(body).strip()

@@ -20,10 +20,11 @@ from local_tools.github_acting import (
     GitHubToolServices,
     IssueCreateInput,
     IssueListInput,
+    IssueLookInput,
     IssueUpdateInput,
     OrgReposInput,
 )
-from local_tools.words import NoInput
+from local_tools.words import CUT, READ_CHARS, NoInput, within
 from local_tools.workspace_inputs import InRepository
 from modules.lives.bluesky.types import MadeThing
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
@@ -40,8 +41,7 @@ from modules.services.plans.types import PLAN_LABEL
 from modules.services.workspaces.sentinel import FINISHED_LABEL
 
 _SKILL = "repository-tools"
-_TITLE_CHARS, _BODY_CHARS, _NAME_CHARS, _TOLD_CHARS = 200, 20_000, 50, 1_000
-_MOST_NAMES, _MOST_ORGS = 10, 100
+_TITLE_CHARS, _NAME_CHARS, _TOLD_CHARS, _MOST_ORGS = 200, 50, 1_000, 100
 
 
 class RepositoryTools:
@@ -58,26 +58,30 @@ class RepositoryTools:
         found = (await self._github.get_repository(repo)).or_raise()
         return self._acting.read(_of_repository(found) | {"archived": found.archived}, uri=self._github.page(repo))
 
-    async def issues(self, args: IssueListInput, turn: Turn) -> ToolResult:
+    async def issues(self, args: IssueLookInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        listed = (await self._github.list_issues(repo, state=args.state, limit=args.limit)).or_raise()
-        return self._acting.read(
-            [_of_issue(one) for one in listed if not one.is_pull_request], uri=self._github.page(repo)
-        )
+        if args.issue_number:
+            one = (await self._github.get_issue(repo, args.issue_number)).or_raise()
+            told = _of_issue(one, READ_CHARS)
+            if CUT not in told:
+                turn.shown_whole.add(body_digest(one.body))
+            return self._acting.read(told, uri=one.html_url)
+        found = (await self._github.list_issues(repo, state=args.state, limit=args.limit, pulls=False)).or_raise()
+        return self._acting.listed(list(map(_of_issue, found)), args.limit, uri=self._github.page(repo))
 
     async def pulls(self, args: IssueListInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
         listed = (await self._github.pulls.list(repo, state=args.state, limit=args.limit)).or_raise()
-        return self._acting.read([_of_pull(one) for one in listed], uri=self._github.page(repo))
+        return self._acting.listed(list(map(_of_pull, listed)), args.limit, uri=self._github.page(repo))
 
     async def of_organisation(self, args: OrgReposInput, turn: Turn) -> ToolResult:
         listed = await self._github.repositories.of_organization(args.org.strip(), sort="pushed", limit=args.limit)
-        return self._acting.read([_of_repository(one) for one in listed.or_raise()], uri=self._github.address)
+        return self._acting.listed(list(map(_of_repository, listed.or_raise())), args.limit, uri=self._github.address)
 
     async def own_organisations(self, _: NoInput, __: Turn) -> ToolResult:
         listed = (await self._github.repositories.organizations(limit=_MOST_ORGS)).or_raise()
         told = [{"login": one.login, "description": one_line(one.description, _TITLE_CHARS)} for one in listed]
-        return self._acting.read(told, uri=self._github.address)
+        return self._acting.listed(told, _MOST_ORGS, uri=self._github.address)
 
     async def account(self, args: AccountInput, turn: Turn) -> ToolResult:
         found = (await self._github.get_user(args.username)).or_raise()
@@ -85,7 +89,7 @@ class RepositoryTools:
 
     async def create(self, args: IssueCreateInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        title, body = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()[:_BODY_CHARS]
+        title, body = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()
         if not title:
             return self.words.error("No Title")
         issue = IssueBody(
@@ -105,6 +109,8 @@ class RepositoryTools:
     async def update(self, args: IssueUpdateInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
         read = (await self._github.get_issue(repo, args.issue_number)).or_raise()
+        if args.body.strip() and CUT in _of_issue(read) and body_digest(read.body) not in turn.shown_whole:
+            return self.words.error("Text Not Read")
         if problem := update_problem(args, read, login=self._github.login, is_ours=self._is_ours(repo)):
             return self.words.error(problem)
         body = _update(args, repo, read)
@@ -166,7 +172,7 @@ def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
     far = partial(acting.words.tool, capability="github", needs=owner, fits=acting.serves_owner)
     return (
         look("github_get_repo", InRepository, handler=tools.get),
-        look("github_list_issues", IssueListInput, handler=tools.issues),
+        look("github_list_issues", IssueLookInput, handler=tools.issues),
         look("github_list_pull_requests", IssueListInput, handler=tools.pulls),
         far("github_list_org_repos", OrgReposInput, handler=tools.of_organisation, effect="look"),
         far("github_list_my_orgs", NoInput, handler=tools.own_organisations, effect="look"),
@@ -179,7 +185,7 @@ def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
 
 
 def _update(args: IssueUpdateInput, repo: Repo, issue: Issue) -> IssueUpdateBody:
-    title, text = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()[:_BODY_CHARS]
+    title, text = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()
     changed = {"title": title, "state": args.state, "labels": args.labels, "assignees": args.assignees}
     told = ", ".join(f"{name} {to}" for name, to in changed.items() if to) or "text"
     return IssueUpdateBody(
@@ -196,7 +202,7 @@ def _update(args: IssueUpdateInput, repo: Repo, issue: Issue) -> IssueUpdateBody
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name for one in given if (name := one_line(one, _NAME_CHARS)))[:_MOST_NAMES]
+    return tuple(name for one in given if (name := one_line(one, _NAME_CHARS)))
 
 
 def _of_repository(one: Repository) -> dict[str, Any]:
@@ -210,7 +216,7 @@ def _of_repository(one: Repository) -> dict[str, Any]:
     }
 
 
-def _of_issue(one: Issue) -> dict[str, Any]:
+def _of_issue(one: Issue, most: int = _TOLD_CHARS) -> dict[str, Any]:
     return {
         "number": one.number,
         "title": one.title,
@@ -218,7 +224,7 @@ def _of_issue(one: Issue) -> dict[str, Any]:
         "author": one.author,
         "labels": list(one.labels),
         "assignees": list(one.assignees),
-        "body": clean(one.body)[:_TOLD_CHARS],
+        **within(clean(one.body), most, "body"),
         "html_url": one.html_url,
         "updated_at": one.updated_at,
     }

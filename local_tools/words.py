@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from types import UnionType
@@ -20,6 +21,11 @@ from modules.services.work.types import Disposition
 
 OWN_TOOLS = "own-tools"
 REASON_CHARS = 300
+
+READ_CHARS = 25_000
+"""The most characters, as JSON, of a text that a tool reads: with its frame, the answer is then not cut once more."""
+CUT = "characters_shown"
+"""The field that only a text has of which not all is shown."""
 
 Handler = Callable[[Any, Turn], Awaitable[ToolResult]]
 T = TypeVar("T")
@@ -145,6 +151,17 @@ class ToolWords:
             return self.end("Sent", outcome)
         reason = one_line(submitted.reason, REASON_CHARS)
         return self.end("Blocked", replace(outcome, act="silent", reason=reason), is_error=True, reason=reason)
+
+
+def within(text: str, most: int = READ_CHARS, name: str = "content") -> dict[str, str | int]:
+    """Return a text as the field `name`; of one with more than `most` characters as JSON, its beginning and both sizes.
+
+    The sizes count the characters of the text itself.
+    """
+    shown = text[:most]
+    while len(json.dumps(shown, ensure_ascii=False)) > most:
+        shown = shown[: len(shown) * 9 // 10]
+    return {name: shown} | ({CUT: len(shown), "characters_in_all": len(text)} if len(shown) < len(text) else {})
 
 
 def subject_of(turn: Turn, kind: type[T]) -> T:

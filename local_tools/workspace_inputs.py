@@ -7,6 +7,11 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 
+LongText = Annotated[str, Field(max_length=20_000)]
+"""What GitHub shows under a title. A longer text is refused, not cut."""
+Labels = Annotated[list[str], Field(default_factory=list, max_length=100)]
+"""As many as GitHub lets an issue have."""
+
 
 class WorkspaceCreateInput(BaseModel):
     """A workspace in the organisation that the owner set. `org` is hidden from the model: another one is refused."""
@@ -36,8 +41,8 @@ class MemoInput(InRepository):
     """An issue that records a thought."""
 
     title: str
-    body: str = ""
-    labels: list[str] = Field(default_factory=list)
+    body: LongText = ""
+    labels: Labels
 
 
 class PlanTask(BaseModel):
@@ -71,4 +76,4 @@ class TaskInput(InRepository):
 class FinishInput(InRepository):
     """The end of the work in a workspace."""
 
-    summary: str
+    summary: LongText

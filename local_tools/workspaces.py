@@ -49,9 +49,9 @@ from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import Creation, WorkspaceRequest
 
 _SKILL = "workspace-tools"
-_TITLE_CHARS, _BODY_CHARS, _LABEL_CHARS = 200, 20_000, 50
+_TITLE_CHARS, _REASON_CHARS, _LABEL_CHARS = 200, 20_000, 50
 _GROUNDING_S = 60.0
-_MOST_LABELS, _MOST_OPEN, _MOST_TOLD = 10, 1_000, 10
+_MOST_OPEN, _MOST_TOLD = 1_000, 10
 _NO_WORK = frozenset({MEMO, "discussion"})
 _WAITS = {"held": "Held", "waits": "On Its Way"}
 _PROBLEMS = {"unknown": "Unread", "refused": "Refused"}
@@ -115,7 +115,7 @@ class WorkspaceTools:
         return self.words.end("Others First", outcome, awaited=", ".join(later.awaited))
 
     def _told_of(self, creation: Creation, turn: Turn) -> ToolResult:
-        made, reason = creation.workspace, one_line(creation.reason, _BODY_CHARS)
+        made, reason = creation.workspace, one_line(creation.reason, _REASON_CHARS)
         if made and creation.code == "created":
             shown = {"name": made.repo.name, "fullName": made.full_name, "url": made.html_url}
             told: dict[str, Any] = {"success": True, "workspace": {**shown, "cloneUrl": made.clone_url}}
@@ -139,7 +139,7 @@ class WorkspaceTools:
             else:
                 place = await self._orders.meant(str(args.task))
         except SoulError as error:
-            return self.words.error("Which Task", reason=one_line(str(error), _BODY_CHARS))
+            return self.words.error("Which Task", reason=one_line(str(error), _REASON_CHARS))
         if args.leave:
             await self._orders.leave(place)
             return self.words.done("Left Alone", task=place.row.key)
@@ -161,10 +161,10 @@ class WorkspaceTools:
 
     async def memo(self, args: MemoInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        title, body = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()[:_BODY_CHARS]
+        title, body = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()
         if not title:
             return self.words.error("No Title")
-        labels = [label for one in args.labels if (label := one_line(one, _LABEL_CHARS))][:_MOST_LABELS]
+        labels = [label for one in args.labels if (label := one_line(one, _LABEL_CHARS))]
         issue = _issue(repo, title, body or title, tuple(labels) or (MEMO,))
         sent = await self._acting.send(issue, title, turn)
         told = {"success": True, "memo": {"number": sent.issue_number, "title": title, "url": sent.result_uri}}
@@ -230,7 +230,7 @@ class WorkspaceTools:
         if waits := _WAITS.get(extension.code):
             return self.words.done(waits)
         if problem := _EXTENSION_PROBLEMS.get(extension.code):
-            return self.words.error(problem, reason=one_line(extension.reason, _BODY_CHARS))
+            return self.words.error(problem, reason=one_line(extension.reason, _REASON_CHARS))
         turn.subject.revisions.found = plan.html_url
         return self._acting.told(told | {"added": []}, act="plan_found", url=plan.html_url)
 
@@ -264,7 +264,7 @@ class WorkspaceTools:
         if not summary:
             self.words.stop("No Title")
         body = self._services.phrases.phrase("github.workspace_finished", summary=clean(args.summary).strip())
-        issue = _issue(repo, f"{SENTINEL_PREFIX} {summary}", body[:_BODY_CHARS], (FINISHED_LABEL,))
+        issue = _issue(repo, f"{SENTINEL_PREFIX} {summary}", body, (FINISHED_LABEL,))
         sent = await self._acting.send(issue, "finished", turn)
         return sent.issue_number
 

@@ -208,8 +208,9 @@ class GitHub:
         labels: Sequence[str] = (),
         since: str = "",
         limit: int = 100,
+        pulls: bool = True,
     ) -> ApiResult[tuple[Issue, ...]]:
-        """Return the newest issues, pull requests among them.
+        """Return the newest issues, pull requests among them unless `pulls` is False.
 
         Args:
             repo: the repository.
@@ -217,7 +218,8 @@ class GitHub:
             creator: only this account's.
             labels: only those that have all of these.
             since: only those changed since, ISO-8601.
-            limit: the most to return, at least 1; each hundred costs a request.
+            limit: the most to return, at least 1; each hundred, with the pull requests passed over, costs a request.
+            pulls: whether pull requests are returned, and count.
 
         """
         what = f"list the issues of {repo.full_name}"
@@ -232,10 +234,11 @@ class GitHub:
                 labels=ask.given(list(labels)),
                 since=ask.given(moment),
             )
-            return tuple(map(convert.issue, first(limit, found)))
+            issues = (one for one in map(convert.issue, found) if pulls or not one.is_pull_request)
+            return tuple(first(limit, issues))
 
         return await self._caller(wrong_place(what, repo), no_time(what, since, moment)).read(
-            what, work, per_page=min(max(limit, 1), PAGE)
+            what, work, per_page=min(max(limit, 1), PAGE) if pulls else PAGE
         )
 
     async def get_issue(self, repo: Repo, number: int) -> ApiResult[Issue]:

@@ -197,6 +197,34 @@ async def test_a_task_is_taken_only_in_a_workspace_that_is_or_can_be_watched(wor
     assert [(one.key, one.importance) for one in rows] == [(f"{SITE.owner}/shed#1/1", "owner")]
 
 
+async def test_the_text_of_an_issue_is_replaced_only_once_all_of_it_was_read(working: Working) -> None:
+    repo, github = working.watched_repo(), working.life.app.services.github
+    text, new = "It squeaks." + '\n"Oil" it.' * 400, "It squeaks. Oil it, and paint it."
+    await github.create_issue(SITE, "Mend the gate", text)
+    turn = replace(OWNER, shown_whole=set())
+    (listed,) = read(await working.use("github_list_issues", turn))
+    assert (listed["characters_shown"], listed["characters_in_all"]) == (len(listed["body"]), len(text))
+    change: dict[str, Any] = {"issue_number": 1, "body": new}
+    assert (await working.use("github_update_issue", turn, **change)).is_error
+    whole = read(await working.use("github_list_issues", turn, issue_number=1))
+    assert (whole["body"], "characters_shown" in whole) == (text, False)
+    too_much: tuple[dict[str, Any], ...] = ({"body": "x" * 20_001}, {"labels": ["a"] * 101})
+    for more in too_much:
+        assert (await working.use("github_update_issue", turn, **{**change, **more})).is_error
+    assert not (await working.use("github_update_issue", turn, **change)).is_error
+    issue = repo.issues[1]
+    assert issue is not None
+    assert issue.body == new
+
+
+async def test_a_list_that_was_cut_says_so(working: Working) -> None:
+    working.watched_repo()
+    for title in ("Mend the gate", "Paint it"):
+        await working.life.app.services.github.create_issue(SITE, title, "x")
+    told = [(await working.use("github_list_issues", limit=limit)).content for limit in (1, 2, 3)]
+    assert ["there may be more" in one for one in told] == [True, True, False]
+
+
 async def test_a_repository_is_starred_and_an_account_followed(working: Working) -> None:
     repo = working.watched_repo()
     working.github.network.create_account("ada")

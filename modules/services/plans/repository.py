@@ -34,7 +34,7 @@ async def repository_view(github: GitHub, repo: Repo, *, with_issues: bool) -> s
         text = await page_text(github, repo, path)
         parts.append(f"{path}:\n{text}" if text else "")
     if with_issues:
-        opened = (await github.list_issues(repo, limit=_MOST_ISSUES)).or_else(None)
+        opened = (await github.list_issues(repo, limit=_MOST_ISSUES, pulls=False)).or_else(None)
         parts.append("" if opened is None else _issues(opened))
     return "\n\n".join(filter(None, parts))
 
@@ -78,5 +78,6 @@ async def _tests(github: GitHub, repo: Repo, paths: Sequence[str]) -> str:
 
 
 def _issues(opened: Sequence[Issue]) -> str:
-    lines = [f"#{one.number} {one_line(one.title, _TITLE_CHARS)}" for one in opened if not one.is_pull_request]
-    return "\n".join(["Open issues:", *lines]) if lines else ""
+    lines = [f"#{one.number} {one_line(one.title, _TITLE_CHARS)}" for one in opened]
+    heading = f"Open issues, the newest {_MOST_ISSUES}:" if len(lines) == _MOST_ISSUES else "Open issues:"
+    return "\n".join([heading, *lines]) if lines else ""

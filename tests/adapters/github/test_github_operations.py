@@ -69,6 +69,7 @@ async def test_issues_are_listed_newest_first_with_pull_requests_marked(town: Gi
     assert [(issue.number, issue.is_pull_request) for issue in issues] == [(3, False), (2, True), (1, False)]
     assert issues[1].html_url.endswith("/pull/2")
     assert len(town.seen) == 1
+    assert [issue.number for issue in ok(await ada.list_issues(REPO, limit=2, pulls=False))] == [3, 1]
 
 
 async def test_an_issue_of_a_repository_called_pull_is_no_pull_request(town: GitHubTown, ada: GitHub) -> None:

@@ -95,6 +95,7 @@ class Turn:
         request: the owner's words that it is about; None if it is about somebody else's words or nobody's.
         is_ordered: set by the executor for one call: whether a judge of `request` alone found that it asks for it.
         accounts: the DIDs of the handles that its task names and of those that it was shown, by handle in lower case.
+        shown_whole: the SHA-256 of each text that it was shown whole and may replace.
         written: set by the executor for one call: the model's arguments if the owner's line replaced some of them,
             else None. They may repeat others' words.
 
@@ -111,6 +112,7 @@ class Turn:
     request: OwnerRequest | None = None
     is_ordered: bool = False
     accounts: dict[str, str] = field(default_factory=dict, compare=False)
+    shown_whole: set[str] = field(default_factory=set, compare=False)
     written: BaseModel | None = None
 
     @property
