@@ -61,15 +61,14 @@ class RepositoryReadingTools:
         return self._acting.read(told, uri=github.page(repo))
 
     async def _content(self, args: RepositoryReadInput, copy: RepositoryCopy) -> str:
+        from modules.services.coding.hands import RefusedCall, TreeFiles, shortened  # noqa: PLC0415 - few lives need it
+
         if args.what == "commit":
-            shown = (await copy.git("show", *_SHOW, copy.sha)).or_raise()
-            return legible(shown[:_MOST_CHARS])
+            return legible(shortened((await copy.git("show", *_SHOW, copy.sha)).or_raise(), _MOST_CHARS))
         if args.what == "history":
             only = ("--", f":(top,literal){args.path}") if args.path else ()
             form = ("--format=%h %ad %an: %s", "--date=short", "--no-color")
             return legible((await copy.git("log", f"-{_MOST_COMMITS}", *form, copy.sha, *only)).or_raise())
-        from modules.services.coding.hands import RefusedCall, TreeFiles  # noqa: PLC0415 - few lives need it
-
         files = TreeFiles(copy.tree)
         read = {"files": files.list_files, "file": files.read_file, "search": files.search}[args.what]
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pydantic import BaseModel
@@ -15,14 +15,13 @@ from common.provenance import Provenance
 from common.text.html_text import text_of_page
 from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_turns import is_by_owner, names
-from local_tools.words import ToolWords
+from local_tools.words import READ_CHARS, ToolWords, within
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.skills.skills import Skills
 
 _KINDS = ("text/*", "application/json", "application/*+json", "application/xhtml+xml", "application/xml")
 _MAX_BYTES = 1024 * 1024
 _DEADLINE_S = 30.0
-_TEXT_CHARS, _HTML_CHARS = 30_000, 50_000
 
 
 class WebFetchInput(BaseModel):
@@ -46,17 +45,17 @@ class WebTools:
             return self._words.error("Not Named")
         fetched = await self._web.fetch(args.url, kinds=_KINDS, max_bytes=_MAX_BYTES, deadline_s=_DEADLINE_S)
         page = fetched.or_raise()
-        content: object = page.text[:_HTML_CHARS]
+        told: Mapping[str, object] = within(page.text)
         if args.extract == "json":
             try:
                 content = await asyncio.to_thread(parse, page.body)
             except ValueError:
                 return self._words.error("No JSON")
-            if len(whole := json.dumps(content, ensure_ascii=False)) > _HTML_CHARS:
-                content = whole[:_HTML_CHARS]
+            whole = json.dumps(content, ensure_ascii=False)
+            told = {"content": content} if len(whole) <= READ_CHARS else within(whole)
         elif args.extract == "text" and page.kind.endswith(("html", "xml")):
-            content = (await asyncio.to_thread(text_of_page, page.text))[:_TEXT_CHARS]
-        return self._on_bluesky.framed({"url": page.url, "content": content}, uri=page.url)
+            told = within(await asyncio.to_thread(text_of_page, page.text))
+        return self._on_bluesky.framed({"url": page.url, **told}, uri=page.url)
 
 
 def web_tools(web: WebClient, on_bluesky: BlueskyTools, skills: Skills) -> Sequence[Tool]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-PAGE_MAX_CHARS = 400_000
+PAGE_MAX_CHARS = 1024 * 1024
+"""At least the bytes of the longest page that is fetched."""
 
 _UNSEEN = {"script", "style", "template", "noscript", "svg", "head"}
 _BREAKS = {"p", "div", "br", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "section", "article", "pre", "blockquote"}

@@ -161,6 +161,7 @@ async def test_what_is_no_markup_is_read_as_it_is_and_long_json_is_shortened(sha
         assert read(await sharing.use("web_fetch", url=f"{url}/table"))["content"] == table
         told = read(await sharing.use("web_fetch", url=f"{url}/tides", extract="json"))
         assert told["content"].startswith('[{"id": 0')
+        assert (told["characters_shown"], told["characters_in_all"]) == (len(told["content"]), len(json.dumps(rows)))
 
 
 UNFIT: list[tuple[dict[str, str], str]] = [

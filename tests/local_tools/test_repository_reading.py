@@ -123,6 +123,8 @@ async def test_files_lines_a_search_the_history_and_a_commit_are_read(read: Read
     changed = await read.told(what="commit", at=read.last[:8])
     assert changed["commit"] == read.last
     assert "-def gate(): ..." in changed["content"]
+    committed(read.folder, {"long.md": ("100644", b"word\n" * 9_000)}, "Write", onto=read.last, branch="long")
+    assert "characters left out" in (await read.told(what="commit", at="long"))["content"]
     assert "1\tdef gate(): ..." in (await read.told(what="file", path="gate.py", at=read.first))["content"]
     wrongs: tuple[dict[str, Any], ...] = (
         {"at": "nowhere"},
