@@ -8,7 +8,7 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from modules.services.inbox import messages
-from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.bodies import DirectMessageBody, PostBody
 from modules.services.outbox.types import ProposedAction
 from tests.running_town import PASSWORD, RunningTown, awake, call, replying
 from tests.scenarios.phone import Phone, look
@@ -241,6 +241,48 @@ async def test_a_draft_is_told_once_and_leaves_with_a_yes(running_town: RunningT
         assert running_town.texts("rebecca") == ["Tin sings."]
         assert await soul.app.services.outbox.held() == []
         assert running_town.mind.asked == []
+
+
+async def test_a_yes_to_all_means_the_drafts_that_the_message_showed_whole_and_the_rest_is_told_later(
+    running_town: RunningTown,
+) -> None:
+    phone = Phone(running_town, "owner")
+    async with awake(running_town.make_home("rebecca", SOUL_APPROVAL="drafts")) as soul:
+        await look(soul)
+        outbox, texts = soul.app.services.outbox, [f"{name} {'sings ' * 45}." for name in ("Tin", "Slate", "Moss")]
+        for text in texts:
+            await outbox.submit(ProposedAction(PostBody(text=text), cause_id="expression"))
+        await soul.app.scheduler.run_guarded("messages")
+        await soul.send()
+        (told,) = phone.answers
+        phone.says("yes all")
+        await look(soul)
+        left = [one.body.preview for one in await outbox.held()]
+        assert left == [text for text in texts if " ".join(text.split()) not in told]
+        assert left
+        soul.passes(61)
+        await look(soul)
+        assert any(left[0][:9] in one for one in phone.answers[1:])
+
+
+async def test_a_draft_too_long_for_a_message_is_told_once_and_left_to_the_terminal(running_town: RunningTown) -> None:
+    phone, kit = Phone(running_town, "owner"), Phone(running_town, "kit")
+    async with awake(running_town.make_home("rebecca", SOUL_APPROVAL="drafts")) as soul:
+        kit.is_followed()
+        await look(soul)
+        kit.says("Hello.")
+        await soul.app.scheduler.run_guarded("messages")
+        said, text = kit.convo.messages[-1].id, "The weir sings. " * 60
+        body = DirectMessageBody(conversation_id=kit.convo.id, to=kit.did, text=text, answers=said)
+        await soul.app.services.outbox.submit(ProposedAction(body, cause_id="talk"))
+        for _ in range(3):
+            soul.passes(61)
+            await look(soul)
+        (told,) = phone.answers
+        assert "/drafts" in told
+        phone.says("yes")
+        await look(soul)
+        assert len(await soul.app.services.outbox.held()) == 1
 
 
 @pytest.mark.parametrize("decision", ["/edit 1 Tin hums.", "no 1", "yes 1"])

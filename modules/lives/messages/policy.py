@@ -24,6 +24,7 @@ from modules.services.outbox.approval import read_answer
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.rules.types import ReplyAdvice
 from modules.services.outbox.types import Intent
+from modules.services.rights.left import MOST_PLACES, NamingFile, places_text
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import UNREADABLE_S
 from modules.services.rights.types import Preference
@@ -95,6 +96,12 @@ def read_draft_answer(text: str, told: ToldDrafts, waiting: Mapping[str, int]) -
     return DraftAnswer(is_yes, meant if len(meant) == len(named) else (), reason)
 
 
+def shown_whole(drafts: Sequence[Draft], waiting: int) -> Sequence[Draft]:
+    """Return as many of the first drafts as one message shows whole; `waiting` are to be told in all."""
+    counts = range(min(len(drafts), MOST_DRAFTS), 0, -1)
+    return drafts[: next((count for count in counts if _fits(drafts_text(drafts[:count], waiting - count))), 0)]
+
+
 def drafts_text(drafts: Sequence[Draft], more: int) -> str:
     """Return the message that tells the owner what waits for approval and why; `more` drafts are not listed."""
     lines = [
@@ -103,15 +110,24 @@ def drafts_text(drafts: Sequence[Draft], more: int) -> str:
     one = len(drafts) == 1
     head = "This waits for your approval:" if one and not more else "These wait for your approval:"
     first = drafts[0].number
-    how = 'Answer "yes" or "no".' if one else f'Answer "yes {first}", "no {first}" or "yes all".'
+    all_of = '"yes all" for these' if more else '"yes all"'
+    how = 'Answer "yes" or "no".' if one else f'Answer "yes {first}", "no {first}" or {all_of}.'
     rest = [f"and {more} more: /drafts lists them"] if more else []
     return "\n".join([head, *lines, *rest, how])
 
 
-def left_text(places: str, days: str) -> str:
+def too_long_text(draft: Draft) -> str:
+    """Return the message that tells the owner of a draft which one message cannot show."""
+    told = f"Draft {draft.number} ({draft.words.what}) waits for your approval and is too long for a message."
+    return clean(f'{told} Read it in the terminal (/drafts), then answer "yes {draft.number}" or "no {draft.number}".')
+
+
+def left_text(places: Sequence[NamingFile], days: str) -> str:
     """Return the message to the owner about files and records that name somebody who was forgotten on these days."""
-    left = f"Their name still stands in these places, of which you can edit the files: {places}"
-    return truncate_graphemes(f"Somebody was forgotten ({days}). {left}", _MOST)
+    left = "Their name still stands in these places, of which you can edit the files"
+    told = (places_text(places, most) for most in range(MOST_PLACES, -1, -1))
+    texts = [f"Somebody was forgotten ({days}). {left}: {one}" for one in told]
+    return next(filter(_fits, texts), texts[-1])
 
 
 def split_text(text: str) -> tuple[str, ...]:
@@ -127,11 +143,15 @@ def _parts(text: str) -> Iterator[str]:
     while text:
         head = _fitting(text)
         if len(head) < len(text):
-            cut = max(head.rfind("\n"), 0) or max(head.rfind(" "), 0)
-            head = head[:cut] if cut > len(head) // 2 else head
+            cuts = (head.rfind(space) for space in "\n ")
+            head = head[: next((cut for cut in cuts if cut > len(head) // 2), len(head))]
         if head.strip():
             yield head.strip()
         text = text[len(head) :].lstrip()
+
+
+def _fits(text: str) -> bool:
+    return truncate_graphemes(text, _MOST) == text == _fitting(text)
 
 
 def _fitting(text: str) -> str:

@@ -22,8 +22,10 @@ from modules.lives.messages.policy import (
     left_text,
     quiet_until,
     read_draft_answer,
+    shown_whole,
     split_text,
     told_before,
+    too_long_text,
 )
 from modules.lives.messages.state import MessageState
 from modules.lives.messages.types import OWNER_MESSAGE, OWNER_TALK, DraftAnswer, OwnerHandler
@@ -35,7 +37,7 @@ from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.leaving import leaving
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.rights.left import FORGOT, REQUEST, left_in, places_text
+from modules.services.rights.left import FORGOT, REQUEST, left_in
 from modules.services.rights.left import LOOP as RIGHTS
 from modules.services.sessions.owner_inbox import cause_of
 from modules.services.work.table import WorkTable
@@ -51,7 +53,7 @@ _LINE_CHARS = 200
 _TELL_AGAIN_S = 60.0
 _TOLD_FOR, _ASKED_FOR = timedelta(days=7), timedelta(hours=1)
 _DRAFTS = "drafts"
-"""The cause of messages that tell the owner about drafts."""
+"""The cause of messages that show drafts to the owner; followed by its id, of one that tells of a draft unshown."""
 
 
 @dataclass(kw_only=True)
@@ -213,11 +215,13 @@ class OwnerTeller(Perceiver):
             return
         if self.clock.monotonic() - self._told_at < self.clock.real(_TELL_AGAIN_S):
             return
-        told = {one for body in await self._said(_DRAFTS) for one in body.drafts}
-        if new := [draft for draft in await self.outbox.held() if draft.id not in told]:
+        told, waiting = {one for body in await self._said(_DRAFTS) for one in body.drafts}, await self.outbox.held()
+        if new := [one for one in waiting if one.id not in told and not await self._said(f"{_DRAFTS}/{one.id}")]:
             listed = await self.state.in_words(new[:MOST_DRAFTS])
-            text = drafts_text(listed, len(new) - len(listed))
-            if await self.notices.send(text, _DRAFTS, drafts=[draft.id for draft in new]):
+            shown = shown_whole(listed, len(new))
+            text = drafts_text(shown, len(new) - len(shown)) if shown else too_long_text(listed[0])
+            cause = _DRAFTS if shown else f"{_DRAFTS}/{new[0].id}"
+            if await self.notices.send(text, cause, drafts=[one.intent.id for one in shown]):
                 self._told_at = self.clock.monotonic()
 
     async def _tell_of_requests(self) -> None:
@@ -244,7 +248,7 @@ class OwnerTeller(Perceiver):
         left = {one.at: left_in(one.entry.data) for one in entries if one.at not in told}
         new = {at: places for at, places in left.items() if places}
         days = ", ".join(dict.fromkeys(f"{local(parse_iso(at), self.timezone):%Y-%m-%d}" for at in new))
-        text = left_text(places_text(place for places in new.values() for place in places), days)
+        text = left_text([place for places in new.values() for place in places], days)
         self._looked_for_forgotten = not new or await self.notices.send(text, FORGOT, forgotten=[*new]) is not None
 
     async def _said(self, cause: str) -> list[DirectMessageBody]:

@@ -14,8 +14,8 @@ from modules.runtime.journal.types import Entry
 
 LOOP, FORGOT, REQUEST = "rights", "forgot", "request"
 
+MOST_PLACES = 12
 _MOST_LINES = 5
-_MOST_PLACES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ def left_in(data: dict[str, Any]) -> tuple[NamingFile, ...]:
     return tuple(NamingFile(one["path"], tuple(one["lines"]), one["note"]) for one in data.get("left", ()))
 
 
-def places_text(places: Iterable[NamingFile]) -> str:
-    """Return the places as one text, each once."""
+def places_text(places: Iterable[NamingFile], most: int = MOST_PLACES) -> str:
+    """Return the first `most` places as one text, each once, and how many more there are."""
     known = list(dict.fromkeys(map(str, places)))
-    more = [f"{number(len(known) - _MOST_PLACES)} more"] if len(known) > _MOST_PLACES else []
-    return ", ".join([*known[:_MOST_PLACES], *more])
+    more = [f"{number(len(known) - most)} more"] if len(known) > most else []
+    return ", ".join([*known[:most], *more])

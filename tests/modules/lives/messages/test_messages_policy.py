@@ -20,22 +20,30 @@ from adapters.atproto.types import ConversationStatus
 from common.clock import FakeClock, ScaledClock, iso
 from common.settings import MessagesFrom
 from common.text.graphemes import grapheme_len
+from common.wording import number
 from modules.lives.messages.policy import (
     MOST_PARTS,
     AuthorStanding,
     is_command,
     is_ready,
     is_welcome,
+    left_text,
     read_draft_answer,
+    shown_whole,
     split_text,
     verdict_on,
 )
 from modules.lives.messages.types import OWNER_MESSAGE, Burst, DraftAnswer, ToldDrafts
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS, OLDEST_SCHEMA
+from modules.services.explanation.drafts import Draft
 from modules.services.inbox import messages
 from modules.services.inbox.messages import ReceivedMessage, Talk
+from modules.services.outbox.act_words import ActWords
+from modules.services.outbox.bodies import OpaqueBody
 from modules.services.outbox.rules.types import ReplyAdvice
+from modules.services.outbox.types import Intent
+from modules.services.rights.left import NamingFile
 from modules.services.rights.types import Preference
 from modules.services.work.table import WorkTable
 
@@ -199,6 +207,27 @@ def test_every_part_can_be_sent_and_nothing_is_lost_but_white_space(text: str, t
 def test_lines_stay_whole() -> None:
     first, second = split_text("\n".join(["tin " * 100] * 3))
     assert (len(first.splitlines()), len(second.splitlines())) == (2, 1)
+
+
+def test_words_stay_whole_below_a_short_first_line() -> None:
+    assert {*" ".join(split_text("Here:\n" + "https://weir.test/a " * 100)).split()} == {"Here:", "https://weir.test/a"}
+
+
+def test_only_drafts_that_fit_into_a_message_as_a_whole_are_shown() -> None:
+    intent = Intent("id", "post", "", OpaqueBody(), "", "", "rkey", None, iso(NOW), iso(NOW), "held")
+    drafts = [Draft(intent, ActWords("post", ours="tin " * 75), number=at) for at in range(1, 10)]
+    long = Draft(intent, ActWords("direct message", ours="tin " * 250), number=1)
+    assert [one.number for one in shown_whole(drafts, 12)] == [1, 2]
+    assert shown_whole([drafts[0], long], 2) == [drafts[0]]
+    assert shown_whole([long, drafts[0]], 2) == []
+
+
+def test_places_that_one_message_cannot_show_are_left_out_whole_and_counted() -> None:
+    places = [NamingFile(f"workspace/{'notes' * 20}{at}.md", (at,)) for at in range(1, 13)]
+    text = left_text(places, "2026-01-01")
+    shown = [one for one in places if str(one) in text]
+    assert 0 < len(shown) < len(places)
+    assert text.endswith(f"{shown[-1]}, {number(len(places) - len(shown))} more")
 
 
 OWNER, ADA, AT = "did:plc:owner", "did:plc:ada", iso(FakeClock().now())
