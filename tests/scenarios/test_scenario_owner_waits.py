@@ -15,11 +15,13 @@ from common.clock import SystemClock, iso
 from common.errors import Transient
 from common.session_keys import OWNER_SESSION
 from modules.services.day.gathering import DayReader
+from modules.services.owner.notices import NOTICE
 from modules.services.owner.talk import OwnerAnswers
+from modules.services.work.types import NewWork
 from tests import patience
 from tests.owner_lines import answered
 from tests.program import started, until
-from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of, replying
 from town.model.service import Fault
 from town.model.types import ChatRequest, Completion, ToolUse
 
@@ -270,6 +272,18 @@ async def test_the_program_answers_after_kill_9_what_it_was_told_before(running_
     async with started("run", "--home", str(home.root)) as process:
         seen = await until(process, "So: weir.")
         assert "So: heron." in seen
+
+
+async def test_what_the_owner_was_told_is_known_in_the_next_talk_however_many_drafts_came_since(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = replying("Well.")
+    async with awake(running_town.make_home("rowan")) as life:
+        told = NewWork(NOTICE, "reading/1", {"text": "Something to say", "words": "The weir froze.", "provenance": 3})
+        drafts = [NewWork(NOTICE, f"draft/{number}", {"text": "A draft waits"}) for number in range(51)]
+        await life.app.services.work.add(told, *drafts)
+        await answered(life.app.owner, "Good morning.")
+        assert "The weir froze." in prompt_of(running_town.mind.asked[-1])
 
 
 async def test_lines_that_waited_together_are_all_the_owner_s_order(running_town: RunningTown) -> None:

@@ -64,8 +64,8 @@ class ToldOutside:
 
         Words that rest on those of others are framed, and the conversation has their provenance from then on.
         """
-        since, rows = self.clock.now() - _LATELY, await self.work.newest(NOTICE, _MOST_READ)
-        new = [one for one in rows if one.payload.get("words") and not one.payload.get("noted")]
+        since, rows = self.clock.now() - _LATELY, await self.work.newest(NOTICE, _MOST_READ, having="words")
+        new = [one for one in rows if not one.payload.get("noted")]
         for item in reversed([one for one in new if parse_iso(one.created_at) > since][:_MOST_TOLD]):
             provenance = Provenance(item.payload.get("provenance", Provenance.STRANGER))
             words, is_own = item.payload["words"], provenance >= Provenance.SELF

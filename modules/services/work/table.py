@@ -121,9 +121,14 @@ class WorkTable:
         found = await self.database.run(lambda connection: _items(connection, query, (kind, key)))
         return found[0] if found else None
 
-    async def newest(self, kind: str, limit: int, *, key_prefix: str = "") -> list[WorkItem]:
-        """Return the newest rows of a kind whose key begins with `key_prefix`, settled or not."""
-        return await self.database.run(lambda connection: newest(connection, kind, limit, key_prefix=key_prefix))
+    async def newest(self, kind: str, limit: int, *, key_prefix: str = "", having: str = "") -> list[WorkItem]:
+        """Return the newest rows of a kind whose key begins with `key_prefix`, settled or not.
+
+        With `having`, only those whose payload has a text of that name.
+        """
+        return await self.database.run(
+            lambda connection: newest(connection, kind, limit, key_prefix=key_prefix, having=having)
+        )
 
     async def next_due(self, kinds: Collection[str]) -> datetime | None:
         """Return when the next row of these kinds that is not due yet will be due, or None."""
@@ -203,13 +208,15 @@ def add(connection: sqlite3.Connection, new: Sequence[NewWork], now: str) -> int
     return connection.total_changes - before
 
 
-def newest(connection: sqlite3.Connection, kind: str, limit: int, *, key_prefix: str) -> list[WorkItem]:
-    """Return the newest rows of a kind whose key begins with `key_prefix`, settled or not."""
+def newest(
+    connection: sqlite3.Connection, kind: str, limit: int, *, key_prefix: str, having: str = ""
+) -> list[WorkItem]:
+    """Return the rows that `WorkTable.newest` returns, as a step of a caller's transaction."""
     query = (
         f"SELECT {_COLUMNS} FROM work WHERE kind = ? AND substr(key, 1, ?) = ?"  # noqa: S608 - a constant
-        " ORDER BY id DESC LIMIT ?"
+        " AND (? = '' OR payload ->> ? <> '') ORDER BY id DESC LIMIT ?"
     )
-    return _items(connection, query, (kind, len(key_prefix), key_prefix, limit))
+    return _items(connection, query, (kind, len(key_prefix), key_prefix, having, having, limit))
 
 
 def drop_told(connection: sqlite3.Connection, kind: str) -> None:
