@@ -217,10 +217,13 @@ async def test_the_text_of_an_issue_is_replaced_only_once_all_of_it_was_read(wor
     assert issue.body == new
 
 
-async def test_a_list_that_was_cut_says_so(working: Working) -> None:
-    working.watched_repo()
+async def test_a_list_that_was_cut_says_so_and_pull_requests_take_no_place_in_it(working: Working) -> None:
+    repo, network = working.watched_repo(), working.github.network
     for title in ("Mend the gate", "Paint it"):
         await working.life.app.services.github.create_issue(SITE, title, "x")
+    for title in ("Oil", "Paint"):
+        network.open_issue(repo, network.create_account(title), title=title, is_pull=True)
+    assert len(read(await working.use("github_list_issues", limit=2))) == 2
     told = [(await working.use("github_list_issues", limit=limit)).content for limit in (1, 2, 3)]
     assert ["there may be more" in one for one in told] == [True, True, False]
 
