@@ -101,6 +101,12 @@ def _canonical(url: str) -> str:
     return stripped.rstrip("/")
 
 
+def both_ends(text: str, most: int) -> str:
+    """Return a text, cut to its beginning and end if it is longer than `most` characters, with a note of the cut."""
+    half, left = most // 2, len(text) - most // 2 * 2
+    return text if len(text) <= most else f"{text[:half]}\n… ({left} characters left out)\n{text[-half:]}"
+
+
 def create_slug(text: str) -> str:
     """Return a text as the name of a branch or part of a URL: lower case, words joined by hyphens; `untitled` if empty.
 

@@ -147,7 +147,7 @@ WHEN = "The shown number is that of the beds."
 PLAN = Plan(
     "Beds",
     goal="All beds are counted.",
-    tasks=(Task(1, "More beds", "in_progress", "kit", description="Count all of them."),),
+    tasks=(Task(1, "More beds", "in_progress", "kit", description=f"{'Count a bed. ' * 700}Count all of them."),),
     verification=(WHEN,),
 )
 BRANCH = "task-1-more-beds"

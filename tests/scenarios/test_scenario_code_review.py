@@ -355,6 +355,7 @@ async def test_what_a_review_asks_for_is_pushed_by_the_author_and_approved_in_th
         place.judges("APPROVE", *FIX, comments=[{"path": "beds.py", "line": 1, "body": "Why four?"}])
         async with awake(place.home(), clock=CLOCK) as rowan, awake(place.home("kit"), clock=CLOCK) as kit:
             await review(rowan)
+            ok(await place.kit.create_comment(SITE, place.number, "I look. " * 1_000))
             await review(kit)
             CLOCK.ahead += READ_AGAIN_S
             place.place.faults.arm(Fault("unavailable", f"GET /repos/{SITE.full_name}/collaborators", times=20))
@@ -371,6 +372,7 @@ async def test_what_a_review_asks_for_is_pushed_by_the_author_and_approved_in_th
         assert "there are three beds" in shown
         assert "beds.py:1\n" in shown
         assert "Why four?" in shown
+        assert "Count all of them." in shown
         again = place.asked[1].messages[-1].text
         assert "-BEDS = 4" in again
         assert 'author="@rowan"' in again

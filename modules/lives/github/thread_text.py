@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from adapters.github.types import Comment, ReviewComment
 from common.text.markdown import without_html_comments
+from common.text.strings import both_ends
 from common.text.untrusted import legible, one_line
 from modules.lives.github.policy import mentions
 from modules.lives.github.types import IssueThread
@@ -69,5 +70,4 @@ def _lines(comments: Sequence[Comment], login: str, most: int) -> str:
 
 
 def _fitted(text: str, most: int) -> str:
-    seen = without_html_comments(text).strip()
-    return seen if len(seen) <= most else f"{seen[:most]} {_CUT}"
+    return both_ends(without_html_comments(text).strip(), most)

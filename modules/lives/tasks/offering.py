@@ -17,7 +17,8 @@ from common.clock import Clock
 from common.result import ApiResult, Err
 from common.text.github_text import without_closing_words, without_mentions
 from common.text.markdown import without_html_comments
-from common.text.untrusted import one_line
+from common.text.strings import both_ends
+from common.text.untrusted import clean, one_line
 from modules.lives.tasks.types import UNCLAIMED, Deferred, Failed, HeldTask, Lost, Opened, Stopped, WorkResult
 from modules.services.commitments.texts import TITLE_CHARS
 from modules.services.outbox.bodies import IntentKind
@@ -435,7 +436,14 @@ def _is_empty(found: ApiResult[GitRef]) -> bool:
 
 
 _SKILL, _SECTION = "code-review", "Asked"
-_COMMENT_CHARS, _MOST_COMMENTS = 2_000, 10
+TASK_CHARS = 8_000
+"""The most characters of a task that one who codes or reviews is told; of a longer one its beginning and end."""
+_LINE_CHARS, _COMMENT_CHARS, _MOST_COMMENTS = 200, 2_000, 10
+
+
+def told_task(task: Task) -> str:
+    """Return the title and the description of a task."""
+    return f"{one_line(task.title, _LINE_CHARS)}\n\n{both_ends(clean(task.description), TASK_CHARS)}".strip()
 
 
 def told_talk(skills: Skills, framer: Framer, talk: Sequence[Comment]) -> str:
@@ -445,7 +453,7 @@ def told_talk(skills: Skills, framer: Framer, talk: Sequence[Comment]) -> str:
             "reading",
             author=f"@{one.author}",
             uri=one.html_url,
-            text=without_html_comments(one.body).strip()[:_COMMENT_CHARS],
+            text=both_ends(without_html_comments(one.body).strip(), _COMMENT_CHARS),
         )
         for one in talk[-_MOST_COMMENTS:]
     ]

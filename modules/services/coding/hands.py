@@ -33,6 +33,7 @@ from common.text.github_text import (
     numbered,
     read_source,
 )
+from common.text.strings import both_ends
 from common.text.untrusted import clean, legible
 from modules.runtime.llm.dialect import ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.sandbox.policy import WORK
@@ -385,7 +386,8 @@ class Hands:
             )
         except PolicyBlocked as refused:
             raise RefusedCall("Not Done", reason=str(refused)) from None
-        told = f"{ran.ended}, {ran.returncode}\n{shortened(ran.stdout)}\n{shortened(ran.stderr)}".strip()
+        out, err = (both_ends(one, _OUTPUT_CHARS) for one in (ran.stdout, ran.stderr))
+        told = f"{ran.ended}, {ran.returncode}\n{out}\n{err}".strip()
         if ran.ended == "disk":
             await asyncio.to_thread(delete_tree, scratch)
             raise RefusedCall("Disk Full", output=told)
@@ -419,7 +421,7 @@ class Hands:
         if not isinstance(first, int):
             return _read(await worktree.log(self.room.base, path))
         last = last if isinstance(last, int) else first
-        return shortened(_read(await worktree.blame(self.room.base, path, first, max(first, last))), _DIFF_CHARS)
+        return both_ends(_read(await worktree.blame(self.room.base, path, first, max(first, last))), _DIFF_CHARS)
 
 
 def _is_removed(path: str, commands: Iterable[str]) -> bool:
@@ -429,12 +431,6 @@ def _is_removed(path: str, commands: Iterable[str]) -> bool:
     named = re.compile(rf"[\s\"'/](?:{names})/?(?![\w./*?-])")
     calls = (_REMOVES.search(call) for command in commands for call in re.split(r"[;&|\n]", command))
     return any(named.search(call.string, call.end()) for call in calls if call)
-
-
-def shortened(output: str, most: int = _OUTPUT_CHARS) -> str:
-    """Return a text, cut to its beginning and end if it is longer than `most` characters, with a note of the cut."""
-    half, left = most // 2, len(output) - most
-    return output if left <= 0 else f"{output[:half]}\n… ({left} characters left out)\n{output[-half:]}"
 
 
 def _path(call: ToolCall) -> str:

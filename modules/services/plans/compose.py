@@ -12,6 +12,7 @@ from adapters.github.types import Repo
 from common.facts import QuestionFacts
 from common.importance import Importance
 from common.text.markdown import without_html_comments
+from common.text.strings import both_ends
 from common.text.untrusted import clean, one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.plans.plan_text import generate_plan_markdown
@@ -291,7 +292,7 @@ def fitting(issues: Iterable[SourceIssue]) -> list[SourceIssue]:
     chosen: list[SourceIssue] = []
     room = _ALL_ISSUES_CHARS
     for one in sorted(issues, key=lambda issue: issue.number):
-        cut = replace(one, body=without_html_comments(clean(one.body))[:_ISSUE_CHARS])
+        cut = replace(one, body=both_ends(without_html_comments(clean(one.body)), _ISSUE_CHARS))
         if chosen and (len(cut.text) > room or len(chosen) == MOST_ISSUES):
             break
         chosen.append(cut)

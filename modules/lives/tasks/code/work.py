@@ -29,6 +29,7 @@ from common.files import delete_tree, write_atomic
 from common.redact import Redactor
 from common.result import ApiResult, Err, Ok, answering
 from common.text.github_text import without_mentions
+from common.text.strings import both_ends
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.offering import (
     TESTS_FAILED,
@@ -40,6 +41,7 @@ from modules.lives.tasks.offering import (
     TaskStopped,
     read,
     told_talk,
+    told_task,
 )
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, HeldTask, TaskProblem, TaskWorker, WorkResult
 from modules.services.coding.agent import CodingAgent
@@ -474,23 +476,19 @@ class CodeWork(TaskWorker):
             return framer.frame("reading", author=author or f"@{found.issue.author}", uri=uri, text=text)
 
         place = found.issue.html_url
-        goal, context = one_line(found.plan.goal, _TEXT_CHARS), clean(found.plan.context).strip()[:_TEXT_CHARS]
+        goal, context = one_line(found.plan.goal, _TEXT_CHARS), both_ends(clean(found.plan.context), _TEXT_CHARS)
         more = (goal and f"Goal: {goal}", context and f"Context:\n{context}")
         plan = (f"Title: {one_line(found.plan.title, _LINE_CHARS)}", *filter(None, more))
         files = one_line(", ".join(acts.task.files), _TEXT_CHARS)
-        task = (
-            one_line(acts.task.title, _LINE_CHARS),
-            clean(acts.task.description).strip()[:_TEXT_CHARS],
-            *([f"Files: {files}"] if files else []),
-        )
+        task = (told_task(acts.task), *([f"Files: {files}"] if files else []))
         talk = "\n".join(one.body for one in acts.held.talk)
         ended = [one for one in _end_of(earlier) if clean(one).strip()[:_LINE_CHARS] not in talk]
-        tries = [clean(one).strip()[:_TRY_CHARS] for one in (*acts.held.tries[-MAX_TASK_RETRIES:], *ended)]
+        tries = [both_ends(clean(one), _TRY_CHARS) for one in (*acts.held.tries[-MAX_TASK_RETRIES:], *ended)]
         told = [framed("\n\n".join(tries), author="tries")] if tries else []
         told += [asked] if (asked := told_talk(self.skills, framer, acts.held.talk)) else []
         if work:
             fits = "Fits" if work.fits else "Does Not Fit"
-            words = {} if work.fits else {"diff": framed(clean(work.patch)[:_EARLIER_CHARS])}
+            words = {} if work.fits else {"diff": framed(both_ends(clean(work.patch), _EARLIER_CHARS))}
             told.append(self.skills.render(SKILL, "Earlier Work", fits, **words).strip())
         return self.skills.render(
             SKILL,

@@ -18,6 +18,7 @@ from common.facts import QuestionFacts, TurnFacts
 from common.result import Err, Ok
 from common.text.echo import begins_alike, plain_words, tokenize_with_stemming
 from common.text.markdown import is_meaningful, is_wrapping, outline, unwrapped
+from common.text.strings import both_ends
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.documents.policy import is_document_task, is_page
 from modules.lives.tasks.offering import Offering, TaskActs, TaskStopped, read
@@ -311,7 +312,7 @@ def _plan_text(request: DocumentRequest) -> str:
     parts = (
         f"Title: {one_line(plan.title, _LINE_CHARS)}",
         f"Goal: {one_line(plan.goal, _GOAL_CHARS)}",
-        f"Context:\n{clean(plan.context).strip()[:_TEXT_CHARS]}" if plan.context.strip() else "",
+        f"Context:\n{both_ends(clean(plan.context), _TEXT_CHARS)}" if plan.context.strip() else "",
         "Tasks of the plan:\n" + ("\n".join(tasks) or "none but documents"),
         "Files in the repository:\n" + ("\n".join(files) or "none"),
     )
@@ -324,7 +325,7 @@ def _task_line(task: Task) -> str:
 
 
 def _task_text(task: Task) -> str:
-    return f"{one_line(task.title, _LINE_CHARS)}\n\n{clean(task.description).strip()[:_TEXT_CHARS]}"
+    return f"{one_line(task.title, _LINE_CHARS)}\n\n{both_ends(clean(task.description), _TEXT_CHARS)}"
 
 
 NAME = "task-document"

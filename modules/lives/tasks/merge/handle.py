@@ -20,6 +20,7 @@ from common.clock import Clock
 from common.files import delete_tree
 from common.line_kind import LineKind
 from common.result import GONE, Err, Ok
+from common.text.strings import both_ends
 from common.text.untrusted import clean, one_line
 from common.wording import told_outcome
 from modules.lives.tasks.code.work import TreeTests
@@ -36,6 +37,7 @@ from modules.lives.tasks.offering import (
     TaskActs,
     read,
     told_talk,
+    told_task,
 )
 from modules.lives.tasks.review.handle import PullFiles
 from modules.lives.tasks.review.revise import Made, RevisionHandler
@@ -152,9 +154,8 @@ class ConflictHandler(RevisionHandler):
         framer = Framer(self.skills, self.rng)
 
         def framed(text: str) -> str:
-            return framer.frame("reading", author=acts.repo.full_name, uri=pull.html_url, text=text[:_TEXT_CHARS])
+            return framer.frame("reading", author=acts.repo.full_name, uri=pull.html_url, text=text)
 
-        task = f"{one_line(acts.task.title, _LINE_CHARS)}\n\n{clean(acts.task.description).strip()}"
         lines = (merging.told or merging.conflicts)[:_MOST_CONFLICTING]
         return self.skills.render(
             _SKILL,
@@ -162,10 +163,10 @@ class ConflictHandler(RevisionHandler):
             repo=acts.repo.full_name,
             branch=one_line(pull.head.ref, _LINE_CHARS),
             base=one_line(pull.base.ref, _LINE_CHARS),
-            task="\n\n".join(filter(None, (framed(task.strip()), told_talk(self.skills, framer, acts.held.talk)))),
-            conflicts=framed("\n".join(lines) or failing),
-            ours=framed("\n".join(merging.our_subjects)),
-            theirs=framed("\n".join(merging.their_subjects)),
+            task=f"{framed(told_task(acts.task))}\n\n{told_talk(self.skills, framer, acts.held.talk)}".strip(),
+            conflicts=framed(both_ends("\n".join(lines) or failing, _TEXT_CHARS)),
+            ours=framed(both_ends("\n".join(merging.our_subjects), _TEXT_CHARS)),
+            theirs=framed(both_ends("\n".join(merging.their_subjects), _TEXT_CHARS)),
         )
 
     async def _tell_owner(self, this: Round, code: str, reason: str) -> Disposition:

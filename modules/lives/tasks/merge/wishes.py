@@ -14,6 +14,7 @@ from adapters.github.types import Account, PullRequest, Repo
 from common.facts import QuestionFacts
 from common.result import GONE
 from common.text.markdown import without_html_comments
+from common.text.strings import both_ends
 from common.text.untrusted import one_line
 from modules.lives.tasks.merge.perceive import pull_of
 from modules.lives.tasks.review.judge import review_text
@@ -134,6 +135,6 @@ class WishHandler(Handler):
             "Message",
             title=one_line(pull.title, _TITLE_CHARS),
             author=pull.author,
-            said="\n\n".join(framed(text[:_SAID_CHARS], author) for author, text in told[-_MOST_SAID:]),
+            said="\n\n".join(framed(both_ends(text, _SAID_CHARS), author) for author, text in told[-_MOST_SAID:]),
             changes=self.skills.render(SKILL, "Later Changes", text=framed(changes)) if changes else "",
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast, get_args
 
-from adapters.git.diffs import FileDiff
+from adapters.git.diffs import FileDiff, fair_share
 from adapters.github.client import GitHub
 from adapters.github.types import Comment, LineComment, PullRequest, Repo, Review, ReviewComment, ReviewEvent
 from common.clock import Clock
@@ -21,8 +21,9 @@ from common.redact import Redactor
 from common.result import ApiResult, Ok, answering
 from common.text.github_text import without_mentions, without_own_marks
 from common.text.markdown import without_html_comments
+from common.text.strings import both_ends
 from common.text.untrusted import clean, legible, one_line
-from modules.lives.tasks.offering import told_talk
+from modules.lives.tasks.offering import TASK_CHARS, told_talk
 from modules.runtime.llm.dialect import Block, ChatResult, Message, PromptBlock, Text, ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.scheduler import Attention
@@ -155,7 +156,7 @@ _LEAST_CHARS = 4_000
 """If the model rejects a prompt with so few characters of the changes as too long, they are not cut further."""
 _MOST_FAILING = 8
 _SINCE_CHARS = 30_000
-_TITLE_CHARS, _PATH_CHARS, _OPENING_CHARS, _WORDS_CHARS, _TASK_CHARS = 200, 200, 6_000, 6_000, 8_000
+_TITLE_CHARS, _PATH_CHARS, _OPENING_CHARS, _WORDS_CHARS = 200, 200, 6_000, 6_000
 _SECTIONS: dict[str, Literal["Passed", "Failed", "Failing Before", "Unrun", "None"]] = {
     "passed": "Passed",
     "failed": "Failed",
@@ -310,12 +311,13 @@ class Judge:
 
         tests, left_out, wrote = case.tests, shown.left_out, ""
         if earlier := known.earlier:
-            text = review_text(earlier, known.lines)[:_WORDS_CHARS]
+            text = both_ends(review_text(earlier, known.lines), _WORDS_CHARS)
             wrote = part("Earlier Review", text, self.login, state=earlier.state, sha=earlier.commit_id)
             wrote += "\n\n" + part("Since", changes_of(case.since, most_chars=_SINCE_CHARS).text)
         failing = [one for one in tests.after.runs if not one.passed]
         broken = printed(replace(one, output=essential_lines(one.output)) for one in tests.broken)
         output = framer.frame("reading", author="tests", uri="", text=broken or failures(failing))
+        share = fair_share(map(len, known.said), _WORDS_CHARS)
         weakened = "\n".join(one_line(one, _PATH_CHARS) for one in tests.weakened)
         return self.skills.render(
             SKILL,
@@ -325,13 +327,13 @@ class Judge:
             head=one_line(pull.head.ref, _TITLE_CHARS),
             base=one_line(pull.base.ref, _TITLE_CHARS),
             stats=f"files: {pull.changed_files or 0}, +{pull.additions or 0} -{pull.deletions or 0}",
-            opening=framed(without_own_marks(pull.body)[:_OPENING_CHARS]),
-            task=part("Task", "\n".join((known.task, "", *known.verification))[:_TASK_CHARS], known.planner),
+            opening=framed(both_ends(without_own_marks(pull.body), _OPENING_CHARS)),
+            task=part("Task", "\n".join((both_ends(known.task, TASK_CHARS), "", *known.verification)), known.planner),
             asked=told_talk(self.skills, framer, known.talk),
             earlier=wrote,
-            said=part("Said", "\n\n".join(known.said)[:_WORDS_CHARS]),
+            said=part("Said", "\n\n".join(both_ends(one, share) for one in known.said)),
             diff=framed(shown.text),
-            hidden=part("Hidden", shown.hidden[:_WORDS_CHARS]),
+            hidden=part("Hidden", both_ends(shown.hidden, _WORDS_CHARS)),
             left_out=self.skills.render(SKILL, "Left Out", count=str(left_out)) if left_out else "",
             tests=self.skills.render(
                 SKILL,

@@ -24,11 +24,12 @@ from common.errors import PolicyBlocked, Transient
 from common.result import Err
 from common.text.github_text import without_closing_words
 from common.text.markdown import without_html_comments
+from common.text.strings import both_ends
 from common.text.untrusted import clean, one_line
 from common.wording import told_outcome
 from modules.lives.tasks.code.work import CodeWork, TreeTests, shown_changes
 from modules.lives.tasks.execute import WORK_LIMIT_S, first_of, place_of_pull, until_left, until_lost
-from modules.lives.tasks.offering import TAKEN_UP, TaskActs, TaskStopped, read, told_talk
+from modules.lives.tasks.offering import TAKEN_UP, TaskActs, TaskStopped, read, told_talk, told_task
 from modules.lives.tasks.review.handle import Checkout, PullFiles
 from modules.lives.tasks.review.judge import SKILL, review_text
 from modules.lives.tasks.review.rounds import ANSWERED, MOST_ROUNDS, OVER, REVISION, Round, RoundActs, round_of
@@ -288,8 +289,7 @@ class RevisionHandler(Handler):
     def _message(self, acts: TaskActs, pull: PullRequest, reviews: Sequence[tuple[Review, str]]) -> str:
         """Return what the agent is told: the task, the text of its pull request, and each review with its text."""
         framer, place = Framer(self.skills, self.rng), acts.held.found.issue.html_url
-        task = f"{one_line(acts.task.title, _LINE_CHARS)}\n\n{clean(acts.task.description).strip()[:_TEXT_CHARS]}"
-        framed = framer.frame("reading", author=acts.repo.full_name, uri=place, text=task.strip())
+        framed = framer.frame("reading", author=acts.repo.full_name, uri=place, text=told_task(acts.task))
         return self.skills.render(
             SKILL,
             "Revision",
@@ -299,10 +299,10 @@ class RevisionHandler(Handler):
                 "reading",
                 author=f"@{pull.author}",
                 uri=pull.html_url,
-                text=without_html_comments(clean(pull.body)).strip()[:_TEXT_CHARS],
+                text=both_ends(without_html_comments(clean(pull.body)).strip(), _TEXT_CHARS),
             ),
             reviews="\n\n".join(
-                framer.frame("reading", author=f"@{one.author}", uri=one.html_url, text=text[:_REVIEW_CHARS])
+                framer.frame("reading", author=f"@{one.author}", uri=one.html_url, text=both_ends(text, _REVIEW_CHARS))
                 for one, text in reviews
             ),
         )

@@ -248,10 +248,11 @@ def test_the_newest_comments_stand_there_and_the_earlier_ones_are_counted() -> N
 
 
 def test_no_thread_is_longer_than_its_bounds() -> None:
-    said = [("kit", "long " * 20_000)] * 200
+    said = [("kit", f"{'long ' * 20_000}Why?")] * 200
     text = format_thread_for_context(thread(*said, body="b" * 60_000), ME)
     assert len(text.opening) < 6_200
     assert len(text.comments) < 15 * 2_100
+    assert text.comments.count("Why?") == 15
 
 
 def test_html_comments_are_left_out_also_one_without_an_end() -> None:

@@ -356,10 +356,10 @@ def test_the_oldest_issues_go_into_a_plan_as_far_as_there_is_room() -> None:
     assert [one.number for one in fitting([issue(9), issue(2)])] == [2, 9]
     assert len(fitting([issue(number) for number in range(1, 99)])) == MOST_ISSUES
     (long, *_), many = (
-        fitting([issue(1, "x" * 90_000)]),
+        fitting([issue(1, f"{'x' * 90_000}?")]),
         fitting([issue(number, "x" * 7_000) for number in range(1, 9)]),
     )
-    assert len(long.body) == 8_000
+    assert (len(long.body) < 8_100, long.body[-1]) == (True, "?")
     assert [one.number for one in many] == [1, 2, 3]
 
 
