@@ -58,7 +58,6 @@ class PullRequests:
         state: Literal["open", "closed", "all"] = "open",
         head: str = "",
         base: str = "",
-        sort: Literal["created", "updated", "popularity", "long-running"] = "created",
         limit: int = 100,
     ) -> ApiResult[tuple[PullRequest, ...]]:
         """Return pull requests, the newest first.
@@ -68,7 +67,6 @@ class PullRequests:
             state: only pull requests in this state.
             head: only those from this branch, as `owner:branch`.
             base: only those into this branch.
-            sort: the sort key, descending.
             limit: the most to return, at least 1; each hundred costs a request.
 
         """
@@ -76,7 +74,7 @@ class PullRequests:
 
         def work(ask: Ask) -> tuple[PullRequest, ...]:
             found = ask.repository(repo).get_pulls(
-                state=state, sort=sort, direction="desc", head=ask.given(head), base=ask.given(base)
+                state=state, sort="created", direction="desc", head=ask.given(head), base=ask.given(base)
             )
             return tuple(first(limit, map(convert.pull_request, found)))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +16,7 @@ from modules.lives.tasks.review.judge import MOST_STEPS
 from modules.lives.tasks.review.rounds import REVISION
 from modules.services.explanation.why import tell
 from modules.services.peers.types import PeerClaim
-from modules.services.workspaces.trust import READ_AGAIN_S, plan_of
+from modules.services.workspaces.trust import MOST_PULLS, READ_AGAIN_S, plan_of
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.test_task_stops import commands_running
 from tests.modules.services.coding.coding_rig import needs_sandbox
@@ -117,6 +118,21 @@ async def test_a_review_that_may_not_leave_now_is_given_later(running_town: Runn
         place.place.faults.clear()
         assert (len(place.asked), place.verdicts) == (1, [])
         CLOCK.ahead += READ_AGAIN_S
+        await review(soul)
+        assert place.verdicts == [("rowan", "APPROVED")]
+
+
+async def test_no_number_of_pull_requests_by_strangers_hides_one_that_waits_for_a_review(
+    running_town: RunningTown,
+) -> None:
+    async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
+        await place.offer({"beds.py": "BEDS = 3  # and more\n"})
+        await place.ask()
+        network, repo = place.place.network, place.place.repo
+        wren = network.create_account("wren")
+        for number in range(MOST_PULLS):
+            issue = network.open_issue(repo, wren, title="Mine", body="", is_pull=True)
+            repo.pulls[issue.number] = replace(place.pull, issue=issue, head_ref=f"mine-{number}")
         await review(soul)
         assert place.verdicts == [("rowan", "APPROVED")]
 

@@ -238,19 +238,20 @@ def pulls_for(plan: int, pulls: Iterable[PullRequest], trusted: TrustedAccounts)
 
 @answering
 async def read_pulls(
-    github: GitHub, repo: Repo, plan: int, trusted: TrustedAccounts
+    github: GitHub, repo: Repo, plan: int | None, trusted: TrustedAccounts
 ) -> ApiResult[tuple[PullRequest, ...]]:
-    """Return the pull requests in any state that are newer than a plan and may be for it.
+    """Return the pull requests in any state that are newer than a plan and may be for it; without a plan the open ones.
 
     If there are more than one request returns, they are searched by author, so that no number of others hides one.
     """
-    newest = (await github.pulls.list(repo, state="all", limit=MOST_PULLS)).or_raise()
-    if len(newest) < MOST_PULLS or newest[-1].number <= plan:
+    state: Literal["open", "all"] = "open" if plan is None else "all"
+    newest = (await github.pulls.list(repo, state=state, limit=MOST_PULLS)).or_raise()
+    if len(newest) < MOST_PULLS or (plan and newest[-1].number <= plan):
         return Ok(newest)
     found = {one.number: one for one in newest}
     for person in [trusted.us, *trusted.others()][:MOST_PEOPLE]:
-        written = await github.list_issues(repo, state="all", creator=person.login, limit=_MOST_WRITTEN)
+        written = await github.list_issues(repo, state=state, creator=person.login, limit=_MOST_WRITTEN)
         for one in by_login(written):
-            if one.is_pull_request and one.number not in found and plan_of(one.body) == plan:
+            if one.is_pull_request and one.number not in found and plan in {None, plan_of(one.body)}:
                 found[one.number] = (await github.pulls.get(repo, one.number)).or_raise()
     return Ok(tuple(found[number] for number in sorted(found, reverse=True)))

@@ -23,10 +23,8 @@ from modules.services.workspaces.reviewers import (
     review_cause,
     reviews_to_answer,
 )
-from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust, plan_of
+from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust, plan_of, read_pulls
 from modules.services.workspaces.watched import WatchedWorkspaces
-
-_MOST_PULLS = 30
 
 
 @dataclass(slots=True)
@@ -59,9 +57,8 @@ class ReviewPerceiver(Perceiver):
 
     @answering
     async def _look_at(self, repo: Repo) -> None:
-        listed = (await self.github.pulls.list(repo, sort="updated", limit=_MOST_PULLS)).or_raise()
         trusted = await self.trust.accounts(repo)
-        for pull in listed:
+        for pull in (await read_pulls(self.github, repo, None, trusted)).or_raise():
             if is_reviewed_by_test(pull, trusted):
                 await self._consider(repo, pull, trusted)
             elif trusted.why(pull.account) == "us" and not pull.draft and _is_for_task(pull):
