@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from modules.lives.workspaces.wanted import MOST_ASKED_OF
 from modules.services.commitments.texts import ASKED_AS_ISSUE
 from modules.services.plans.plan_text import parse_plan
 from tests.github_moves import rename_account
@@ -264,6 +265,20 @@ async def test_a_crowd_of_strangers_hides_neither_an_issue_of_the_workspace_nor_
         await one.look(HOUR_S)
     (prompt,) = place.mind.prompts("plan_create")
     assert ("A map" in prompt, "A clock" in prompt, "Look at me" in prompt) == (True, True, False)
+
+
+@pytest.mark.slow
+async def test_issues_that_were_turned_down_keep_no_yes_behind_them_from_being_read(place: WorkspaceTown) -> None:
+    place.says("kit", place.opens("eve", "A clock"), f"{'It stops. ' * 1_000}\n\nPlease do.")
+    for count in range(MOST_ASKED_OF):
+        place.says("kit", place.opens("eve", f"Look at me {count}"), "No.")
+    place.mind.tasks = [{"title": "Build it", "description": "It works.", "issues": [1]}]
+    async with place.living() as one:
+        await one.look()
+        place.mind.work_request = '{"comment": 1, "quote": "Please do"}'
+        await one.look(HOUR_S)
+    (prompt,) = place.mind.prompts("plan_create")
+    assert "A clock" in prompt
 
 
 async def test_where_we_may_not_push_nothing_is_planned(running_town: RunningTown) -> None:

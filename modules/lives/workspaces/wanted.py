@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -19,6 +19,7 @@ from adapters.github.types import Issue, Repo
 from common.clock import parse_iso
 from common.result import ApiResult, Ok, answering
 from common.text.github_text import own_words
+from common.text.strings import both_ends
 from common.text.untrusted import one_line
 from modules.lives.workspaces.policy import is_work
 from modules.runtime.journal.rows import Journal
@@ -34,7 +35,7 @@ MOST_COMMENTS = 20
 """How many of the newest comments are read."""
 
 _TOKENS = 120
-_COMMENT_CHARS = 1_000
+_COMMENT_CHARS = 2_000
 _ANSWER_CHARS = 2_000
 _LEAST_QUOTE_CHARS = 2
 _COMMENT = re.compile(r'"comment"\s{0,3}:\s{0,3}(\d{1,3})')
@@ -61,7 +62,7 @@ class WorkRequestReader:
 
         Raises `SoulError`.
         """
-        said = [one_line("\n".join(own_words(one)), _COMMENT_CHARS) for one in comments]
+        said = [one_line(both_ends("\n".join(own_words(one)), _COMMENT_CHARS), 2 * _COMMENT_CHARS) for one in comments]
         if not any(said):
             return None
         question = SkillQuestion(self.gateway, self.skills, SKILL, "comments", _TOKENS)
@@ -111,6 +112,15 @@ class _Version:
         return self.changed_at is not None and parse_iso(moment) < self.changed_at
 
 
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """The comments that were judged, what came of it, and when the issue had last changed."""
+
+    comments: tuple[tuple[int, str], ...]
+    is_wanted: bool
+    updated_at: str
+
+
 @dataclass(slots=True)
 class WantedIssues:
     """Finds out who asked for what work. The model is asked only once about the same comments."""
@@ -118,7 +128,7 @@ class WantedIssues:
     github: GitHub
     reader: WorkRequestReader
     journal: Journal
-    _judged: dict[_Key, tuple[tuple[tuple[int, str], ...], bool]] = field(default_factory=dict, init=False)
+    _judged: dict[_Key, _Judged] = field(default_factory=dict, init=False)
     _versions: dict[_Key, _Version] = field(default_factory=dict, init=False)
 
     @answering
@@ -136,7 +146,8 @@ class WantedIssues:
         touched = (await self.touched(repo, accounts)).or_raise()
         numbers = {one.number for one in touched}
         versions = {one.number: self._version_of(repo, one) for one in unasked}
-        for one in [each for each in unasked if each.number in numbers][:MOST_ASKED_OF]:
+        found = (one for one in unasked if one.number in numbers)
+        for one in sorted(found, key=lambda each: self._turn(repo, each))[:MOST_ASKED_OF]:
             wanted += [one] if await self._check_request(repo, one, accounts, versions[one.number]) else []
         return Ok(wanted)
 
@@ -150,6 +161,11 @@ class WantedIssues:
             commented = by_login(await self.github.search.issues(f"{place} commenter:{person.login}"))
             found |= {one.number: one for one in commented if is_work(one)}
         return Ok([found[number] for number in sorted(found)])
+
+    def _turn(self, repo: Repo, issue: Issue) -> int:
+        """Return the place of an issue among those that are checked: new and changed ones, wanted ones, all others."""
+        known = self._judged.get((repo.full_name.lower(), issue.number))
+        return 0 if known is None or known.updated_at != issue.updated_at else 1 if known.is_wanted else 2
 
     def _version_of(self, repo: Repo, issue: Issue) -> _Version:
         """Return the present version of an issue's text."""
@@ -176,10 +192,11 @@ class WantedIssues:
             await self._tell_edited(repo, issue)
         key, words = (repo.full_name.lower(), issue.number), tuple((one.id, one.body) for one in said)
         known = self._judged.get(key)
-        if known and known[0] == words:
-            return known[1]
+        if known and known.comments == words:
+            self._judged[key] = replace(known, updated_at=issue.updated_at)
+            return known.is_wanted
         request = await self.reader.read([one.body for one in said])
-        self._judged[key] = (words, request is not None)
+        self._judged[key] = _Judged(words, request is not None, issue.updated_at)
         if request:
             await self._tell(repo, issue, f"@{said[request.comment].author} said: “{request.quote}”")
         return request is not None
