@@ -156,19 +156,21 @@ def newest(
     until: datetime | None = None,
     public_only: bool,
     limit: int,
+    by_importance: bool = False,
 ) -> list[Memory]:
-    """Return living entries by their last change, newest first; since `since`, and before `until`."""
-    found: list[tuple[str, int]] = []
+    """Return living entries by their last change (or `by_importance`), newest first; since `since`, before `until`."""
+    found: list[tuple[int, str, int]] = []
+    order = "importance DESC, " if by_importance else ""
     # NOTE(self): one step through the index for each kind: a rare kind costs no more than a common one.
     for kind in kinds or KINDS:
         for private in (0,) if public_only else (0, 1):
             rows = connection.execute(
-                f"SELECT updated_at, id FROM memories WHERE {_LIVING} AND kind = ? AND private = ?"  # noqa: S608 - a constant
-                " AND updated_at >= ? AND updated_at < ? ORDER BY updated_at DESC, id DESC LIMIT ?",
+                f"SELECT importance, updated_at, id FROM memories WHERE {_LIVING} AND kind = ? AND private = ?"  # noqa: S608 - constants
+                f" AND updated_at >= ? AND updated_at < ? ORDER BY {order}updated_at DESC, id DESC LIMIT ?",
                 (kind, private, iso(since) if since else "", iso(until) if until else "~", limit),
             )
-            found += [(row["updated_at"], row["id"]) for row in rows]
-    return fetch(connection, [memory_id for _, memory_id in sorted(found, reverse=True)[:limit]])
+            found += [(row["importance"] if by_importance else 0, row["updated_at"], row["id"]) for row in rows]
+    return fetch(connection, [memory_id for _, _, memory_id in sorted(found, reverse=True)[:limit]])
 
 
 def of_person(connection: sqlite3.Connection, did: str, limit: int, *, public_only: bool) -> list[Memory]:

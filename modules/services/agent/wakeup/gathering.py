@@ -23,7 +23,7 @@ from modules.services.agent.onboarding import ONBOARDED_AT
 from modules.services.identity.identity import SelfExtract
 from modules.services.memory.admission import Kind, Memory
 from modules.services.memory.profiles import profile_of
-from modules.services.memory.rows import MemoryStore
+from modules.services.memory.rows import MemoryStore, newest
 from modules.services.outbox import store
 from modules.services.sessions import archives
 from modules.services.sessions.archives import Distilled
@@ -196,8 +196,8 @@ class WakeupGathering:
 
     async def gather(self) -> WakeupState:
         """Return the current state."""
-        newest = await self.memories.listed(limit=1)
-        learned_at = newest[0].updated_at if newest else ""
+        latest = await self.memories.listed(limit=1)
+        learned_at = latest[0].updated_at if latest else ""
         before = await self.database.run(lambda connection: past(connection, learned_at))
         protocols = await self._listed("protocol", limit=_PROTOCOLS)
         people = await self._listed("person", limit=_LOOKED_AT)
@@ -206,10 +206,7 @@ class WakeupGathering:
             name=self.name(),
             role=before.role or self.extract().purpose,
             team=tuple(Teammate(f"@{peer}", _role(peer, people)) for peer in self.peers),
-            protocols=tuple(
-                Protocol(item.subject, item.body, item.private)
-                for item in sorted(protocols, key=lambda item: -item.importance)
-            ),
+            protocols=tuple(Protocol(item.subject, item.body, item.private) for item in protocols),
             work=await self._work(),
             last=await self._last(before),
             older=tuple(
@@ -263,7 +260,10 @@ class WakeupGathering:
         )
 
     async def _listed(self, kind: Kind, *, limit: int) -> list[Memory]:
-        found = await self.memories.listed(kinds=(kind,), limit=limit)
+        """Return what is trusted, the most important first."""
+        found = await self.database.run(
+            lambda rows: newest(rows, kinds=(kind,), since=None, public_only=False, limit=limit, by_importance=True)
+        )
         return [item for item in found if item.trust in _TRUSTED]
 
     def _day(self, at: str) -> str:
