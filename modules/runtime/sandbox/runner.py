@@ -19,7 +19,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -227,14 +227,41 @@ def start_bare(
     return Child(process, exited, process.pid, handle, group)
 
 
+@dataclass(slots=True)
+class _Output:
+    """The beginning and the end of what a run writes, together `most` bytes; twice as many while it is read."""
+
+    most: int
+    kept: bytearray = field(default_factory=bytearray)
+    left_out: int = 0
+
+    def add(self, said: bytes) -> None:
+        self.kept += said
+        if len(self.kept) > 2 * self.most:
+            self._cut()
+
+    def text(self) -> str:
+        self._cut()
+        if not self.left_out:
+            return self.kept.decode(errors="replace")
+        first, last = self.kept[: self.most // 2], self.kept[self.most // 2 :]
+        note = f"\n… ({self.left_out} bytes left out)\n"
+        return f"{first.decode(errors='replace')}{note}{last.decode(errors='replace')}"
+
+    def _cut(self) -> None:
+        over, half = max(0, len(self.kept) - self.most), self.most // 2
+        del self.kept[half : half + over]
+        self.left_out += over
+
+
 def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> Ran:
     """Read the output and watch the limits until the command ends, or until a limit or `stop` ends it."""
     began = time.monotonic()
     process = child.process
     assert process.stdout  # noqa: S101 - both are pipes
     assert process.stderr  # noqa: S101
-    output = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
-    out, err = output.values()
+    out, err = _Output(limits.output_bytes), _Output(limits.output_bytes)
+    output = {process.stdout.fileno(): out, process.stderr.fileno(): err}
     ended: Ended | None = None
     try:
         with selectors.DefaultSelector() as selector:
@@ -242,7 +269,7 @@ def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> R
                 selector.register(pipe, selectors.EVENT_READ)
             ticked = began
             while ended is None:
-                if _listen(selector, output, child.exited, limits.output_bytes):
+                if _listen(selector, output, child.exited):
                     ended = "exited"
                 elif stop.is_set() or time.monotonic() - began > limits.wall_s:
                     ended = "timeout"
@@ -254,7 +281,7 @@ def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> R
             selector.unregister(child.exited)
             last = time.monotonic() + _LAST_WORDS_S
             while selector.get_map() and time.monotonic() < last:
-                _listen(selector, output, child.exited, limits.output_bytes)
+                _listen(selector, output, child.exited)
         code = process.wait(_DEATH_S)
     except subprocess.TimeoutExpired:
         raise SoulError(f"what ran in the sandbox did not end within {_DEATH_S:g} s of being killed") from None
@@ -267,11 +294,10 @@ def see_to_the_end(child: Child, watch: Watch, limits: Limits, stop: Event) -> R
         process.stderr.close()
     return Ran(
         returncode=code if code >= 0 else 128 - code,
-        stdout=_text(out, limits),
-        stderr=_text(err, limits),
+        stdout=out.text(),
+        stderr=err.text(),
         ended=ended,
         seconds=time.monotonic() - began,
-        truncated=max(len(out), len(err)) > limits.output_bytes,
     )
 
 
@@ -371,14 +397,14 @@ def _go_first(pid: int) -> None:
         os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
 
 
-def _listen(selector: selectors.BaseSelector, output: Mapping[int, bytearray], exited: int, most: int) -> bool:
-    """Read the output so far; return whether the command has ended. One byte above `most` is kept as a sign of more."""
+def _listen(selector: selectors.BaseSelector, output: Mapping[int, _Output], exited: int) -> bool:
+    """Read the output so far; return whether the command has ended."""
     over = False
     for key, _ in selector.select(TICK_S):
         if key.fd == exited:
             over = True
         elif said := os.read(key.fd, _CHUNK):
-            output[key.fd].extend(said[: most + 1 - len(output[key.fd])])
+            output[key.fd].add(said)
         else:
             selector.unregister(key.fd)
     return over
@@ -388,10 +414,6 @@ def _wait_for_death(handle: int) -> None:
     with selectors.DefaultSelector() as selector:
         selector.register(handle, selectors.EVENT_READ)
         selector.select(_DEATH_S)
-
-
-def _text(output: bytearray, limits: Limits) -> str:
-    return bytes(output[: limits.output_bytes]).decode(errors="replace")
 
 
 _GO = Path("/usr/local/go")

@@ -48,7 +48,8 @@ class Shared:
 class Ran:
     """The result of one run. `returncode` is that of a shell: 128 plus the signal's number if a signal ended it.
 
-    `truncated` says that more was written than is kept; `warning` is for the owner.
+    If more was written than is kept, the text has the beginning and the end, with a line that says how much is left
+    out. `warning` is for the owner.
     """
 
     returncode: int
@@ -56,7 +57,6 @@ class Ran:
     stderr: str
     ended: Ended
     seconds: float
-    truncated: bool = False
     warning: str = ""
 
     @property
