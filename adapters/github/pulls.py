@@ -191,11 +191,17 @@ class PullRequests:
         )
 
     async def reviews(self, repo: Repo, number: int, *, limit: int = MAX_REVIEWS) -> ApiResult[tuple[Review, ...]]:
-        """Return its reviews, oldest first."""
+        """Return its newest reviews, oldest first."""
         what = f"read the reviews of {repo.full_name}#{number}"
-        return await self._caller(wrong_place(what, repo, number)).read(
-            what, lambda ask: tuple(map(convert.review, first(limit, ask.pull(repo, number).get_reviews())))
-        )
+
+        def work(ask: Ask) -> tuple[Review, ...]:
+            found = ask.pull(repo, number).get_reviews()
+            read = tuple(first(limit + 1, found))
+            # NOTE(self): GitHub lists them oldest first, and going backwards costs a request more.
+            kept = read if len(read) <= limit else tuple(first(limit, found.reversed))[::-1]
+            return tuple(map(convert.review, kept))
+
+        return await self._caller(wrong_place(what, repo, number)).read(what, work)
 
     async def review_comments(
         self, repo: Repo, number: int, *, limit: int = MAX_REVIEW_COMMENTS

@@ -305,6 +305,10 @@ async def test_a_review_says_its_words_once_and_nobody_approves_their_own(garden
         ok(await sender.send(one))
     found = ok(await garden.client("ada").pulls.reviews(REPO, garden.pull))
     assert [(one.author, one.state, one.commit_id) for one in found] == [("bea", "APPROVED", garden.branch)]
+    stored = garden.place.repo.pulls[garden.pull].reviews
+    stored[:0] = [replace(stored[0], id=number, state="COMMENTED") for number in range(1, 102)]
+    newest = ok(await garden.client("ada").pulls.reviews(REPO, garden.pull, limit=2))
+    assert [(one.id, one.state) for one in newest] == [(101, "COMMENTED"), (found[0].id, "APPROVED")]
     asked = act("review_request", number=garden.pull, reviewers=["bea"])
     ok(await garden.sender("review_request").send(asked))
     assert ok(await garden.sender("review_request").find(asked)) is not None
