@@ -13,6 +13,7 @@ from pydantic import Field
 
 from adapters.github.types import Repo
 from common.provenance import Provenance
+from common.text.strings import both_ends
 from common.text.untrusted import legible
 from local_tools.github_acting import GitHubActing
 from local_tools.workspace_inputs import InRepository
@@ -61,14 +62,14 @@ class RepositoryReadingTools:
         return self._acting.read(told, uri=github.page(repo))
 
     async def _content(self, args: RepositoryReadInput, copy: RepositoryCopy) -> str:
-        from modules.services.coding.hands import RefusedCall, TreeFiles, shortened  # noqa: PLC0415 - few lives need it
-
         if args.what == "commit":
-            return legible(shortened((await copy.git("show", *_SHOW, copy.sha)).or_raise(), _MOST_CHARS))
+            return legible(both_ends((await copy.git("show", *_SHOW, copy.sha)).or_raise(), _MOST_CHARS))
         if args.what == "history":
             only = ("--", f":(top,literal){args.path}") if args.path else ()
             form = ("--format=%h %ad %an: %s", "--date=short", "--no-color")
             return legible((await copy.git("log", f"-{_MOST_COMMITS}", *form, copy.sha, *only)).or_raise())
+        from modules.services.coding.hands import RefusedCall, TreeFiles  # noqa: PLC0415 - few lives need it
+
         files = TreeFiles(copy.tree)
         read = {"files": files.list_files, "file": files.read_file, "search": files.search}[args.what]
         try:
