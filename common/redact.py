@@ -27,6 +27,11 @@ _PIECE, _STEP = 12, 6
 _MOST_ROUNDS = 8
 
 _WORD = r"[A-Za-z0-9_-]"
+_STAND_IN = (
+    r"(?:[xX*.]{3,}|\$[A-Z_]+|\$?\{[a-zA-Z_][\w.]*\}|\{\{[a-zA-Z_][\w.]*\}\}|<[a-zA-Z_-]+>"
+    r"|(?i:\$?(?:your[_-](?:[a-z]+[_-]){0,4})?(?:pass(?:word|wd)?|secret|token|key|change-?me|example)(?:[_-]here)?))"
+)
+"""What stands for a password in documentation, in a template or in code; everything else is taken for one."""
 _BETWEEN = r"(?:\\[nrt]|[\s\"',|>*#+-]){0,40}"
 # NOTE(self): only what a key consists of, up to its end if it has one: "everything after it" would hide the rest of
 # a text because of one line.
@@ -42,7 +47,7 @@ _KEY_SHAPES = tuple(
     (sign, re.compile(shape, re.DOTALL))
     for sign, shape in (
         ("sk-", rf"\bsk-(?=[A-Za-z_-]{{0,100}}[0-9]){_WORD}{{16,}}"),  # model services
-        *((sign, rf"\b{sign}-[A-Za-z0-9-]{{20,}}") for sign in ("xai", "pplx", "tskey")),
+        *((sign, rf"\b{sign}-(?=[a-z-]{{0,100}}[A-Z0-9])[A-Za-z0-9-]{{20,}}") for sign in ("xai", "pplx", "tskey")),
         *((sign, rf"\b{sign}_[A-Za-z0-9]{{24,}}") for sign in ("gsk", "vck", "r8", "hf", "lin_api", "dop_v1", "npm")),
         ("k_", r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),  # Stripe
         ("gh", r"\bgh[pousr]_[A-Za-z0-9]{20,}"),
@@ -60,9 +65,15 @@ _KEY_SHAPES = tuple(
         (":AA", rf"\b[0-9]{{8,10}}:AA{_WORD}{{32,}}"),  # Telegram
         ("eyJ", rf"\beyJ{_WORD}{{8,600}}+\.{_WORD}{{8,6000}}+\.{_WORD}*"),  # JWT
         ("PRIVATE KEY", _PRIVATE_KEY),
-        ("://", r"(?<=://)[^\s/:@]{1,100}:[^\s/:@]{3,100}(?=@)"),  # a password inside an address
+        (
+            "://",  # a password inside an address
+            (
+                rf"(?<=://)(?!(?:[^\s/:@]{{1,100}}:{_STAND_IN}|(?P<who>[a-zA-Z_-]{{1,20}}):(?P=who))@(?![^\s/]*@))"
+                r"[^\s/:@]{1,100}:[^\s/:@]{3,100}(?=@)"
+            ),
+        ),
         ("earer ", r"(?<=earer )(?=[^\s0-9]{0,200}[0-9])[A-Za-z0-9._~+/=-]{16,}"),
-        ("ion: Bearer ", r"(?<=ion: Bearer )[A-Za-z0-9._~+/=-]{16,}"),
+        ("ion: Bearer ", rf"(?<=ion: Bearer )(?!{_STAND_IN}(?![A-Za-z0-9._~+/=-]))[A-Za-z0-9._~+/=-]{{16,}}"),
         (
             "-",
             r"\b(?=[a-z-]{0,18}[2-7])(?=[2-7-]{0,18}[a-z])[a-z2-7]{4}(?:-[a-z2-7]{4}){3}\b(?!-)(?<!-.{19})",

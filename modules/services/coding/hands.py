@@ -23,6 +23,7 @@ from adapters.git.diffs import fair_share, path_of, sections
 from adapters.git.worktree import TreeChange
 from common.errors import PolicyBlocked
 from common.files import delete_tree, readable_name, walk
+from common.redact import MASK, Redactor
 from common.result import ApiResult, Err
 from common.text.github_text import (
     LINE_END,
@@ -216,6 +217,8 @@ def _local(said: str) -> str:
 
 
 def _put(path: Path, said: str, source: SourceText, text: str) -> None:
+    if text.count(MASK) > source.text.count(MASK) and Redactor().finds(source.text):
+        raise RefusedCall("Masked", path=said, mask=MASK)
     try:
         path.write_bytes(source.encoded(text))
     except UnicodeEncodeError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from common.redact import MASK
 from common.text.github_text import read_source
 from modules.runtime.llm.dialect import ToolAnswer, ToolCall
 from modules.runtime.sandbox.types import MIB, Limits
@@ -73,6 +74,19 @@ async def test_nothing_is_written_that_the_encoding_of_a_file_cannot_hold_or_ove
         assert (await call(rig, "write_file", path="seed.bin", content="text")).is_error
         assert (rig.tree / "beds.c").read_bytes() == data
         assert (rig.tree / "seed.bin").read_bytes() == binary
+
+
+async def test_the_mask_of_a_secret_is_not_written_over_it_and_elsewhere_is_a_word_like_any(tmp_path: Path) -> None:
+    kept = "HOST=old\nURL=postgres://soul:hunter2!@db.example/soul\n"
+    async with open_coding(tmp_path) as rig:
+        (rig.tree / ".env").write_text(kept)
+        shown = kept.replace("soul:hunter2!", MASK)
+        assert (await call(rig, "write_file", path=".env", content=shown)).is_error
+        assert (await call(rig, "edit_file", path=".env", old="HOST=old", new=f"HOST={MASK}")).is_error
+        assert (rig.tree / ".env").read_text() == kept
+        await said(rig, "edit_file", path=".env", old="HOST=old", new="HOST=new")
+        await said(rig, "write_file", path="mask.py", content=f"MASK = '{MASK}'\n")
+        await said(rig, "write_file", path="mask.py", content=f"MASK = MASKED = '{MASK}'  # {MASK}\n")
 
 
 def test_text_that_is_read_is_written_back_byte_by_byte() -> None:
