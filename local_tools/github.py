@@ -92,7 +92,7 @@ class GitHubTools:
         the form of that draft is.
         """
         subject = subject_of(turn, IssueTurn)
-        text = strip_self_mention(clean(body).strip(), subject.login)
+        text = strip_self_mention(clean(body, is_ours=True), subject.login)
         problem = self._problem(text, subject)
         if problem and subject.revision.asked:
             text = sayable(text, self._scaffold(subject), _said(subject))

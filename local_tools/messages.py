@@ -43,7 +43,7 @@ class MessageTools:
         self.words = ToolWords(skills, "message-tools")
 
     async def answer(self, args: AnswerInput, turn: Turn) -> ToolResult:
-        subject, text = subject_of(turn, MessageTurn), clean(args.text).strip()
+        subject, text = subject_of(turn, MessageTurn), clean(args.text, is_ours=True)
         problem = self._problem(text, subject)
         if problem and subject.revision.asked:
             text = sayable(text, self._scaffold(subject), subject.said)

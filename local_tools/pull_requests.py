@@ -180,4 +180,4 @@ def pull_request_tools(services: PullToolServices) -> Sequence[Tool]:
 
 
 def _text(body: str) -> str:
-    return clean(body).strip()
+    return clean(body, is_ours=True)

@@ -7,6 +7,7 @@ several parts, flags, right-to-left scripts, and the joiners that some scripts n
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from common.text.hidden import HIDDEN, names_of, shape, with_names
@@ -29,15 +30,23 @@ _MARK = re.compile(
     """,
     re.VERBOSE,
 )
+_TYPE_ARGUMENT = re.compile(r"\w<[A-Z][A-Za-z0-9]*>\Z", re.ASCII)
+"""As in `fn serialize<S>`: the marks of models are in small letters, and follow no name."""
+_CODE = re.compile(r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|`[^`\n]+`", re.DOTALL)
 _BRACKETS = re.compile(r"[<>\[\]|]")
 _MOST_ROUNDS = 6
 
 
-def clean(text: str) -> str:
-    """Return `text` without hidden characters, the marks of chat templates, and our own frames."""
+def clean(text: str, *, is_ours: bool = False) -> str:
+    """Return `text` without hidden characters, the marks of chat templates, and our own frames.
+
+    A text that `is_ours` keeps the marks in its code: it may be about them, and who reads it cleans it again.
+    """
     text = _LINE_BREAK.sub("\n", text)
     for _ in range(_MOST_ROUNDS):
-        cleaned = _without_marks(HIDDEN.sub(lambda match: match["seen"] or "", text)).strip()
+        seen = HIDDEN.sub(lambda match: match["seen"] or "", text)
+        code = [one.span() for one in _CODE.finditer(seen)] if is_ours else []
+        cleaned = _cut(seen, _MARK, code).strip()
         if cleaned == text:
             return text
         text = cleaned
@@ -51,7 +60,7 @@ def legible(text: str) -> str:
     For a mark only its first bracket is named, as in `⟨U+003C LESS-THAN SIGN⟩think>`.
     """
     text = with_names(text)
-    while places := [match.start() for match in _MARK.finditer(shape(text))]:
+    while places := [match.start() for match in _found(text, _MARK)]:
         ends = [*places[1:], len(text)]
         named = (names_of(text[at]) + text[at + 1 : end] for at, end in zip(places, ends, strict=True))
         text = text[: places[0]] + "".join(named)
@@ -74,15 +83,17 @@ def one_line(text: str, length: int = 64) -> str:
     return " ".join(clean(text).split())[:length]
 
 
-def _without_marks(text: str) -> str:
-    return _cut(text, _MARK)
-
-
-def _cut(text: str, pattern: re.Pattern[str]) -> str:
-    """Return `text` without what `pattern` finds in its shape."""
-    plain = shape(text)
+def _cut(text: str, pattern: re.Pattern[str], but: Sequence[tuple[int, int]] = ()) -> str:
+    """Return `text` without what `pattern` finds in its shape, except at the places `but`."""
     kept, end = [], 0
-    for match in pattern.finditer(plain):
+    for match in _found(text, pattern):
+        if any(first < match.start() and match.end() < last for first, last in but):
+            continue
         kept.append(text[end : match.start()])
         end = match.end()
     return "".join([*kept, text[end:]]) if kept else text
+
+
+def _found(text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """Yield what `pattern` finds in the shape of `text`, without what is code there."""
+    return (one for one in pattern.finditer(shape(text)) if not _TYPE_ARGUMENT.search(text, one.start() - 1, one.end()))

@@ -312,7 +312,7 @@ class Publisher:
         `scheduled_for`, or else as soon as it may be. It takes the place of `replaces`, a waiting post, and keeps its
         pictures and whether it may be quoted.
         """
-        text = clean(text)
+        text = clean(text, is_ours=True)
         if problem := text_problem(text):
             return refused(problem)
         older = replaces.body if replaces else None
@@ -341,7 +341,7 @@ class Publisher:
         what was accepted but not sent yet. If there is a reply of ours, one that `adds` to it answers that reply, and
         any other is refused.
         """
-        text = clean(text)
+        text = clean(text, is_ours=True)
         if problem := text_problem(text):
             return refused(problem)
         if root is None or not is_unanswered:
