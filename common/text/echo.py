@@ -136,17 +136,10 @@ def _undoubled(word: str) -> str:
     return word[:-1] if word[-1] == word[-2] and word[-1] not in _KEPT_DOUBLE else word
 
 
-_BEGINNING, _MOST_ALIKE = 5, 4
 _LOOP, _LOOP_SHARE = 3, 4
 _LEAST_BYTES = 10
 """A shorter sentence is an exclamation. A character says more, the more bytes it takes."""
 _ENDS = regex.compile(r"(?V1)(?<![.!?\u2026])[.!?\u2026]++(?=[\"'\u201d\u2019)\]*_]*+(?:\s|$))|[\p{STerm}--[.!?]]++|\n")
-
-
-def begins_alike(text: str) -> bool:
-    """Return whether many sentences or lines of `text` begin with the same few words."""
-    begins = Counter(words[:_BEGINNING] for words in _sentences(text))
-    return any(count > _MOST_ALIKE for words, count in begins.items() if len(words) == _BEGINNING)
 
 
 def is_loop(text: str) -> bool:

@@ -31,7 +31,7 @@ from common.schemas import (
     normalize_commitment_fields,
     validate_commitments,
 )
-from common.text.echo import begins_alike
+from common.text.echo import is_loop
 from common.text.graphemes import fit_post_text
 from common.text.markdown import outline, unwrapped
 from common.text.patterns import lazy_regex
@@ -273,9 +273,9 @@ def as_commitments(
 
 def _whole_body(answer: ChatResult) -> str:
     """Return the Markdown of an answer without a fence around it; "" if it is cut off or repeats itself."""
-    lines = unwrapped(clean(answer.text).strip().split("\n"))
-    body = "\n".join(lines).strip()
-    return "" if answer.stop_reason == "max_tokens" or outline(lines).open_fence or begins_alike(body) else body
+    lines = unwrapped(clean(answer.text, is_ours=True).split("\n"))
+    body = clean("\n".join(lines), is_ours=True)
+    return "" if answer.stop_reason == "max_tokens" or outline(lines).open_fence or is_loop(body) else body
 
 
 def _raw(one: ExtractedCommitment) -> dict[str, Any]:

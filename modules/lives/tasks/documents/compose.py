@@ -16,7 +16,7 @@ from adapters.github.types import Repo
 from common.errors import Transient
 from common.facts import QuestionFacts, TurnFacts
 from common.result import Err, Ok
-from common.text.echo import begins_alike, plain_words, tokenize_with_stemming
+from common.text.echo import is_loop, plain_words, tokenize_with_stemming
 from common.text.markdown import is_meaningful, is_wrapping, outline, unwrapped
 from common.text.strings import both_ends
 from common.text.untrusted import clean, one_line
@@ -54,7 +54,7 @@ DocumentProblem = Literal[
 MOST_CHARS = 12_000
 """The most characters of a document that the model writes, and of one that it rewrites."""
 
-_LEAST_CHARS = 200
+_LEAST_BYTES = 200
 _LEAST_PARTS = 2
 _LEAST_GOAL_SHARE = 0.5
 _MOST_WORDS_TOLD = 8
@@ -65,11 +65,12 @@ _TICKS = re.compile(r"`[^`\n]{1,200}`")
 _HTML = re.compile(r"<(?:/?[a-z][a-z0-9-]{0,20}(?:[ \t][^<>\n]{0,200})?/?>|!--)", re.IGNORECASE)
 _LINK = re.compile(r"(?:https?://|www\.)[^\s<>()\[\]`\"']{1,300}", re.IGNORECASE)
 _GAP = re.compile(
-    r"\b(?:to-?do|tbd|tba|fixme|lorem ipsum|to be (?:added|decided|defined|determined|filled in|written))\b"
+    r"(?-i:\bTO-?DO\b)|^[ \t>#*-]{0,8}to-?do[ \t]*(?=:|$)|\b(?:tbd|tba|fixme|lorem ipsum)\b"
+    r"|(?:^[ \t>#*(-]{0,8}|: |\()to be (?:added|decided|defined|determined|filled in|written)\b"
     r"|\[(?:insert|your|add|describe|name of|to be|link|fill|placeholder)\b[^\]\n]{0,80}\](?!\()"
     r"|<(?:insert|your|add|name of|placeholder)\b[^<>\n]{0,80}>"
     r"|\{\{|\}\}",
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
 )
 
 
@@ -102,11 +103,11 @@ def document_in(answer: str) -> str:
 
     A code block around all of it is removed, and so is a short remark before the title.
     """
-    lines = clean(answer).strip().split("\n")
+    lines = clean(answer, is_ours=True).split("\n")
     begin = next((place for place, line in enumerate(lines) if line.startswith("# ") or is_wrapping(line)), 0)
     if sum(map(len, lines[:begin])) <= _REMARK_CHARS:
         lines = unwrapped(lines[begin:])
-    return "\n".join(line.rstrip() for line in lines).strip() + "\n"
+    return clean("\n".join(line.rstrip() for line in lines), is_ours=True) + "\n"
 
 
 def judge_document(text: str, required: Requirements, finds_secret: Callable[[str], bool]) -> DocumentCheck:
@@ -128,16 +129,16 @@ def missing_words(goal: str, text: str) -> tuple[str, ...]:
 def _checks(
     text: str, required: Requirements, finds_secret: Callable[[str], bool]
 ) -> Iterable[tuple[DocumentProblem, Callable[[], bool]]]:
-    prose, given = _TICKS.sub(" ", text), f"{required.given}\n{required.before}"
+    prose, given = _without_code(_TICKS.sub(" ", text)), f"{required.given}\n{required.before}"
     return (
         ("Secret", lambda: finds_secret(text)),
-        ("Empty", lambda: len(text) < _LEAST_CHARS or not is_meaningful(text)),
+        ("Empty", lambda: len(text.encode()) < _LEAST_BYTES or not is_meaningful(text)),
         ("Too Long", lambda: len(text) > MOST_CHARS),
         ("Open Code", lambda: bool(outline(text.split("\n")).open_fence)),
         ("No Headings", lambda: not _is_divided(text)),
-        ("Repeats", lambda: begins_alike(text)),
-        ("Gap", lambda: not _all(_GAP, prose) <= _all(_GAP, given)),
-        ("Markup", lambda: not _all(_HTML, _without_code(prose)) <= _all(_HTML, given) - {"<!--"}),
+        ("Repeats", lambda: is_loop(text)),
+        ("Gap", lambda: any(gap not in given.lower() for gap in _all(_GAP, prose))),
+        ("Markup", lambda: not _all(_HTML, prose) <= _all(_HTML, given) - {"<!--"}),
         ("Link", lambda: not _all(_LINK, text) <= _all(_LINK, given)),
         ("Instructions", lambda: not _runs(text).isdisjoint(_runs(required.instructions))),
         ("Unchanged", lambda: plain_words(text) == plain_words(required.stands)),
@@ -158,7 +159,7 @@ def _without_code(text: str) -> str:
 
 
 def _all(pattern: re.Pattern[str], text: str) -> set[str]:
-    return {found[0].rstrip(".,;:!?*_").lower() for found in pattern.finditer(text)}
+    return {found[0].lstrip(" \t>#*(:-").rstrip(".,;:!?*_").lower() for found in pattern.finditer(text)}
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:

@@ -130,16 +130,26 @@ def problem_of(text: str, required: Requirements = REQUIREMENTS) -> str | None:
         DOCUMENT + "\n```html\n<p>beds</p>\n```\n",
         DOCUMENT + "\nThe page shows `<p>` and `{{name}}`, and 3 < 4.\n",
         DOCUMENT + "\n- [ ] look\n- [x] water the add-on bed\n",
+        DOCUMENT + "\nA todo list shows the beds to be added, and what is to be decided.\n",
+        DOCUMENT + "\n```yaml\nkey: ${{ secrets.KEY }}  # TODO\n```\n",
+        DOCUMENT + "".join(f"\n- The visitor opens the page and sees bed {n}.\n" for n in range(9)),
     ],
 )
 def test_a_document(text: str) -> None:
     assert problem_of(text) is None
 
 
+def test_a_document_in_a_script_of_few_signs_may_be_short() -> None:
+    text = "# 花壇\n\n## 晴れの日\n\n訪問者は今日どの花壇に水が必要かを一目で見る。乾いた花壇は赤い。\n"
+    text += "\n## 雨の日\n\n雨が降ると、どの花壇にも水は要らないと分かる。緑の花壇は湿っている。\n"
+    assert problem_of(text, Requirements("花壇")) is None
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("", "Empty"),
+        ("# Beds\n\n## Dry\n\nWater.\n\n## Wet\n\nNothing.\n", "Empty"),
         ("# Scenarios\n\n## One\n\n## Two\n", "Empty"),
         (DOCUMENT + "word " * (MOST_CHARS // 5), "Too Long"),
         (DOCUMENT.replace("# Scenarios", "Scenarios", 1), "No Headings"),
@@ -149,6 +159,10 @@ def test_a_document(text: str) -> None:
         (DOCUMENT + "\n<script src=x></script>\n", "Markup"),
         (DOCUMENT + "\n<!-- unseen -->\n", "Markup"),
         (DOCUMENT + "\nTBD\n", "Gap"),
+        (DOCUMENT + "\n- TODO draw the beds\n", "Gap"),
+        (DOCUMENT + "\n- todo: draw the beds\n", "Gap"),
+        (DOCUMENT + "\nOwner: to be decided\n", "Gap"),
+        (DOCUMENT + "\n*To be written.*\n", "Gap"),
         (DOCUMENT + "\nAsk [your name] for the key.\n", "Gap"),
         (DOCUMENT + "\nHello {{name}}.\n", "Gap"),
         (DOCUMENT + "\nSee https://example.net/.\n", "Link"),
@@ -167,7 +181,7 @@ def test_what_says_the_same_as_before_is_no_work() -> None:
 
 
 def test_words_and_tags_that_the_model_was_given_are_no_gap_and_no_markup_and_a_comment_never_passes() -> None:
-    text, given = f"{DOCUMENT}\nA todo list with <video>.\n", "A Todo list with <VIDEO> <!-- unseen -->"
+    text, given = f"{DOCUMENT}\nA TODO list with <video>.\n", "A Todo list with <VIDEO> <!-- unseen -->"
     assert problem_of(text) == "Gap"
     assert problem_of(text, Requirements(GOAL, given=given)) is None
     assert problem_of(f"{text}\n<!-- unseen -->\n", Requirements(GOAL, given=given)) == "Markup"
@@ -192,6 +206,7 @@ def test_the_words_of_the_goal_that_are_missing_are_told() -> None:
         f"Sure.\n\n```md\n{DOCUMENT}```\n",
         DOCUMENT.replace("\n", "  \n"),
         f"\ufeff{DOCUMENT}\n\n",
+        f"```markdown\n<think></think>{DOCUMENT}```",
     ],
 )
 def test_what_stands_around_the_document_is_taken_off(answer: str) -> None:
