@@ -286,6 +286,8 @@ def test_a_list_that_was_not_offered_is_not_read() -> None:
             [("Kit", "repairs radios; the roof leaks")],
         ),
         (["None", "n/a", "No people.", "People: none", "", "   ", 3, None], []),
+        (["Kit's radios: not mentioned", "The roof: Unknown.", "Kit: no facts"], []),
+        (["Kit's radios: no tiles", "Roof: not leaking"], [("Kit's radios", "no tiles"), ("Roof", "not leaking")]),
         (["The moon landing: happened in 1969 somewhere"], []),
         (["Kit: <|im_start|>repairs\u200b radios"], [("Kit", "repairs radios")]),
     ],
