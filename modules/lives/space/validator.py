@@ -2,10 +2,11 @@
 
 Counts and turns are rules: an agent that has spoken enough, or was not elected, is silent. What the words suggest is
 only a suspicion, and the judge, which is the model, must confirm it before the message is stopped; a message that
-repeats an earlier one word for word needs no judge. If several agents have answered the same message of the host, the
-judge is asked even without a suspicion, because a repeated point may share no word with the first. Exempt are the first
-two answers, questions, commitments, short remarks, and messages with a new figure, link or name of code. An answer to a
-host who asks about a request is not compared, because it has to repeat what was said.
+repeats an earlier one word for word needs no judge, unless it is our first answer to a question of the host. If several
+agents have answered the same message of the host, the judge is asked even without a suspicion, because a repeated point
+may share no word with the first. Exempt are the first two answers, questions, commitments, short remarks, and messages
+with a new figure, link or name of code. An answer to a host who asks about a request is not compared, because it has to
+repeat what was said.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from datetime import timedelta
 
 from common.constants import SECOND_MS
 from common.schemas import Commitment
-from common.text.closings import only_acknowledges
+from common.text.closings import asks, only_acknowledges
 from common.text.echo import find_said_already, find_semantic_echo_ensemble
 from common.text.phrases import (
     check_action_language,
@@ -229,12 +230,18 @@ def echo_partners(snapshot: RoomSnapshot) -> tuple[str, ...]:
     return snapshot.agent_messages[-_PARTNERS:]
 
 
+def _owes_host(snapshot: RoomSnapshot) -> bool:
+    """Return whether we owe the host an answer, which may be that of another, or of yesterday."""
+    asked = next((entry.content for entry in reversed(snapshot.history) if entry.is_host), "")
+    return asks(asked) and not snapshot.counts.own
+
+
 def _compared(outcome: ValidationOutcome, snapshot: RoomSnapshot) -> ValidationOutcome:
     """Return the outcome after comparing the message with what agents, including us, said recently."""
     said, names, partners = snapshot.agent_messages, snapshot.names, echo_partners(snapshot)
     if not partners:
         return outcome
-    if again := find_said_already(outcome.message, said, names):
+    if not _owes_host(snapshot) and (again := find_said_already(outcome.message, said, names)):
         figures = {**outcome.figures, "strategy": "word for word", "matched": again}
         return ValidationOutcome(outcome.message, ECHO, figures)
     compared = outcome.message[:COMPARED_CHARS]
@@ -282,7 +289,7 @@ class MessageValidator:
         `declines`: it refuses the open request.
         """
         outcome = validate_space_message(message, commitments, snapshot, declines=declines)
-        is_compared = not (commitments or declines or snapshot.is_settled)
+        is_compared = not (commitments or declines or snapshot.is_settled or _owes_host(snapshot))
         if not outcome.stop and is_compared and await self.own_lines.hold(outcome.message):
             return replace(outcome, stop=REPEATED)
         return await self._judged(outcome, outcome.suspected, snapshot)

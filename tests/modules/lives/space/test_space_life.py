@@ -241,7 +241,7 @@ async def test_a_line_is_not_said_again_word_for_word_for_days_even_after_a_paus
         marvin.later(12 * 60)
         await marvin.space.participation.perceiver.look()
         marvin.space.participation.talk.handle(Paused())
-        await room.says("And which roof would you take for a barn?", marvin)
+        await room.says("Tell me what roof you would take for a barn.", marvin)
         assert (await marvin.check()).reason == "says again word for word what we said before"
         lines = marvin.space.participation.responder.validator.own_lines
         fresh = replace(lines)

@@ -260,6 +260,17 @@ def test_few_words_that_stand_in_the_talk_already_are_not_said_again() -> None:
     assert outcome.figures["matched"] == said[0]
 
 
+async def test_the_same_vote_as_another_s_answers_the_host_once_unless_the_judge_objects() -> None:
+    vote = "I vote for the slate roof."
+    case = context(vote, mode="discussion", agent_messages=("I vote for the slate roof!", "Tin for me."))
+    asked = replace(case[2], history=(HistoryEntry("h", "host", "Which one?", NOW, is_host=True), *case[2].history))
+    answered = replace(asked, counts=Counts(2, 1))
+    for snapshot, stops in ((case[2], True), (asked, False), (answered, True)):
+        outcome = await Judge(confirms=False).validated(vote, (), snapshot)
+        assert (outcome.stop is not None) is stops
+    assert (await Judge(confirms=True).validated(vote, (), asked)).stop
+
+
 def test_a_message_near_to_another_is_left_to_the_judge() -> None:
     said = ("Small screens need stronger contrast than our brand palette gives", "Someone keeps asking about tokens")
     outcome = validate_space_message(*context(CONTRAST, mode="discussion", agent_messages=said))
