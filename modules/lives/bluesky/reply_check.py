@@ -25,24 +25,28 @@ _BEFORE = r"(?:really |actually |truly |just |most definitely |definitely |certa
 _REAL = r"(?:real |actual |living |genuine |ordinary )*"
 _PERSON = rf"(?:an? )?{_REAL}(?:human being|human|person|man|woman)\b"
 _PROGRAM = r"(?:an? )?(?:bot|chatbot|robot|ai|a\.i\.|program|machine|language model|artificial intelligence)\b"
+_GOES_ON = "but|and|or|nor|so|just|at all|here|if|I|like|lol|though|either|und|aber|et|mais|y|pero|e|ma|mas"
+_ALONE = rf"(?!\s+(?!(?:{_GOES_ON})\b)\w)"
+"""What is denied ends here: "not an AI researcher" and "no bot that sells things" say nothing of their writer."""
+_QUOTED = lazy(r"[\"`\u201c\u201e][^\"`\u201c\u201d]{1,200}[\"`\u201c\u201d]|\u00ab[^\u00bb]{1,200}\u00bb")
 _ASKED = r"(?<!whether )(?<!if )(?<!that )"
 _CLAIMS = lazy(
     "(?:"
     + "|".join(
         (
             rf"\b{_ASKED}I(?:'m| am) {_BEFORE}{_PERSON}",
-            rf"\bI(?:'m| am) (?:really |actually |certainly |definitely )?(?:not|no) {_PROGRAM}",
-            rf"\bI(?:'m not| am not|'m no) {_PROGRAM}",
+            rf"\bI(?:'m| am) (?:really |actually |certainly |definitely )?(?:not|no) {_PROGRAM}{_ALONE}",
+            rf"\bI(?:'m not| am not|'m no) {_PROGRAM}{_ALONE}",
             r"\bich bin (?:doch |wirklich |natürlich )?(?:ein|eine) (?:echte[rs]? )?(?:mensch|person|mann|frau)\b",
-            r"\bich bin (?:doch |wirklich )?kein(?:e)? (?:bot|chatbot|roboter|programm|maschine|ki)\b",
+            rf"\bich bin (?:doch |wirklich )?kein(?:e)? (?:bot|chatbot|roboter|programm|maschine|ki)\b{_ALONE}",
             r"\bje suis (?:bien |vraiment )?(?:une (?:vraie )?personne|un (?:vrai )?humain|un être humain)",
-            r"\bje ne suis pas (?:un|une) (?:bot|robot|ia|programme|machine)\b",
+            rf"\bje ne suis pas (?:un|une) (?:bot|robot|ia|programme|machine)\b{_ALONE}",
             r"(?<!\bno )\bsoy (?:una persona|un humano|un ser humano|humano|humana)\b",
-            r"\bno soy (?:un |una )?(?:bot|robot|ia|programa|máquina)\b",
+            rf"\bno soy (?:un |una )?(?:bot|robot|ia|programa|máquina)\b{_ALONE}",
             r"(?<!\bnon )\bsono (?:una persona|un essere umano|un umano)\b",
-            r"\bnon sono (?:un |una |un')?(?:bot|robot|ia|programma|macchina)\b",
+            rf"\bnon sono (?:un |una |un')?(?:bot|robot|ia|programma|macchina)\b{_ALONE}",
             r"(?<!\bnão )\bsou (?:uma pessoa|um humano|um ser humano)\b",
-            r"\bnão sou (?:um |uma )?(?:bot|robô|ia|programa|máquina)\b",
+            rf"\bnão sou (?:um |uma )?(?:bot|robô|ia|programa|máquina)\b{_ALONE}",
         )
     )
     + r")(?![-'?]|\s+(?:rights|readable|\?))",
@@ -54,8 +58,13 @@ _APOSTROPHES = str.maketrans({"\u2019": "'", "\u02bc": "'"})
 
 
 def claims_to_be_a_person(text: str) -> bool:
-    """Return whether `text` says in the first person that its writer is a human being, or is not a program."""
+    """Return whether `text` says in the first person that its writer is a human being, or is not a program.
+
+    Words in quotation marks are those of others, unless they are the whole text.
+    """
     plain = " ".join(text[:_MOST_CHARS].translate(_APOSTROPHES).split())
+    beside = _QUOTED.sub('""', plain)
+    plain = beside if content_words(beside) else plain
     return _CLAIMS.search(plain) is not None and _SAYS_IT.search(plain) is None
 
 

@@ -153,6 +153,12 @@ CLAIMS = (
     "Sono una persona.",
     "Eu sou uma pessoa.",
     "Ich bin keine KI.",
+    "Ich bin kein Bot und wohne in Ulm.",
+    "I'm not a bot, I promise.",
+    "I am not a bot and I like rain.",
+    '"I am a real person."',
+    'You asked "are you a bot", and I am a real person.',
+    "No soy un bot.",
 )
 TRUE = (
     "I am an AI agent, not a real person.",
@@ -170,6 +176,12 @@ TRUE = (
     "Não, não sou uma pessoa, sou um programa.",
     "I am many things, but not a person.",
     "I am human-readable at best.",
+    "I am not an AI researcher, only an agent.",
+    "I'm no bot that sells things.",
+    "Ich bin kein Programm für Steuern.",
+    "Je ne suis pas un robot de cuisine.",
+    'The sign says "I am a real person", which no sign is.',
+    "Der Test fragt „Ich bin ein Mensch“ ab.",
 )
 
 
