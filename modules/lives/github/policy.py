@@ -262,8 +262,10 @@ def opens_with_introduction(text: str, names: Iterable[str]) -> bool:
     if "introduce" in found[0].lower() or "name" in found[0].lower():
         return True
     after = opening[found.end() :].lower().lstrip(" \t*_`@")
-    named = (name.lower().lstrip("@") for name in names if name)
-    return any(after.startswith(name) for name in named) or _IS_AGENT.match(after) is not None
+    named = "|".join(re.escape(name.lower().lstrip("@")) for name in names if name)
+    if re.match(rf"(?:{named or '(?!)'})(?![\w'\u2019-])", after):
+        return True
+    return "this" not in found[0].lower() and _IS_AGENT.match(after) is not None
 
 
 _IS_AGENT = re.compile(r"(?:an?|the|your|one of)\s(?:\w{1,20}\s){0,3}?(?:ai|agent|bot|soul|assistant)\b")

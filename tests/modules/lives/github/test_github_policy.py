@@ -144,6 +144,9 @@ def test_our_own_name_is_said_without_a_mention_and_others_stay_mentioned() -> N
         ("I'm not sure that the clock stops.", False),
         ("Hello @kit, the clock stops.", False),
         ("Rowan trees need no clock.", False),
+        ("This is a bot problem: the agent asks twice.", False),
+        ("I'm rowan-trees' greatest admirer.", False),
+        ("I'm Rowan, and the clock stops.", True),
         ("", False),
     ],
 )
