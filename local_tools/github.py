@@ -135,7 +135,8 @@ class GitHubTools:
             return "Introduction"
         if repeats_own(text, subject.thread, subject.login):
             return "Repeats"
-        found = reply_problem(text, _said(subject), self._scaffold(subject), may_thank=False)
+        said = _said(subject)
+        found = reply_problem(text, said, self._scaffold(subject), may_thank=False, asked=said[-1])
         return "Repeats" if found == "thanks" else (found or "").capitalize()
 
     def _scaffold(self, subject: IssueTurn) -> Scaffold:

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from common.impression import Impression
 from common.provenance import Provenance
+from common.text.closings import asks
 from common.text.graphemes import grapheme_len, leading_sentences, shortened
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky_turns import SilenceInput
@@ -70,10 +71,12 @@ class MessageTools:
             return "Empty"
         if grapheme_len(text) > MOST_CHARS:
             return "Too Long"
-        found = reply_problem(text, subject.said, self._scaffold(subject), may_thank=True)
+        asked = subject.burst.text
+        found = reply_problem(text, subject.said, self._scaffold(subject), may_thank=True, asked=asked)
         if found in {"instructions", "person", "unfinished", "loops"}:
             return found.capitalize()
-        return "Repeats" if found or any(repeats(text, said) for said in subject.said) else ""
+        said = (asked,) if asks(asked) else subject.said
+        return "Repeats" if found or any(repeats(text, one) for one in said) else ""
 
     def _scaffold(self, subject: MessageTurn) -> Scaffold:
         templates = [self._skills.section(_SKILL, name) for name in _TEMPLATES]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from common.provenance import Provenance
 from local_tools.bluesky_turns import SilenceInput
 from local_tools.messages import MOST_CHARS, AnswerInput, MessageTools, message_tools
+from local_tools.words import subject_of
 from modules.lives.messages.types import Burst, MessageTurn
 from modules.services.agent.tools.policy import allowed
 from modules.services.agent.tools.types import Turn
@@ -77,6 +79,12 @@ async def test_words_that_may_not_leave_are_sent_back_once_and_then_there_is_sil
     second = await tools.answer(AnswerInput(text=text), turn)
     assert (second.ends_turn, second.outcome.act) == (True, "silent")
     assert await intents(etiquette_outbox) == []
+
+
+async def test_who_asks_is_told_again_what_was_said_before(etiquette_outbox: EtiquetteOutbox) -> None:
+    tools, turn = MessageTools(etiquette_outbox.outbox, SHIPPED), await a_turn(etiquette_outbox)
+    turn = replace(turn, subject=replace(subject_of(turn, MessageTurn), said=(ANSWER, SAID)))
+    assert (await tools.answer(AnswerInput(text=ANSWER), turn)).outcome.act == "answered"
 
 
 async def test_the_second_answer_leaves_without_the_sentences_that_may_not(etiquette_outbox: EtiquetteOutbox) -> None:

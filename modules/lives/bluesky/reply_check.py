@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
-from common.text.closings import content_words, only_acknowledges, without_handles
+from common.text.closings import asks, content_words, only_acknowledges, without_handles
 from common.text.echo import (
     find_said_already,
     find_semantic_echo,
@@ -194,7 +195,9 @@ class SuspectedEcho:
     problem: Literal["repeats", "peers"]
 
 
-def reply_problem(text: str, said: Sequence[str], scaffold: Scaffold, *, may_thank: bool) -> ReplyProblem | None:
+def reply_problem(
+    text: str, said: Sequence[str], scaffold: Scaffold, *, may_thank: bool, asked: str = ""
+) -> ReplyProblem | None:
     """Return why a reply must not be sent as it is, whatever a judge would say about it; None if it may.
 
     Args:
@@ -202,11 +205,12 @@ def reply_problem(text: str, said: Sequence[str], scaffold: Scaffold, *, may_tha
         said: the posts of its thread, ours included, oldest first.
         scaffold: the words that only our own prompt has.
         may_thank: whether thanks alone are enough.
+        asked: the text that is answered; if it is a question, what was said before it may be said again.
 
     """
     if found := unsayable(text, scaffold, said) or _form_problem(text):
         return found
-    if is_verbatim(text, said):
+    if is_verbatim(text, (asked,) if asks(asked) else said):
         return "repeats"
     return "thanks" if not may_thank and only_acknowledges(text) else None
 
@@ -242,9 +246,17 @@ def unsayable(text: str, scaffold: Scaffold, said: Sequence[str] = ()) -> Litera
 
 
 def repeats(text: str, original: str) -> bool:
-    """Return whether `text` is a run of three or more words of `original`, ignoring handles, links and punctuation."""
+    """Return whether `text` is a run of three or more words of `original`, ignoring handles, links and punctuation.
+
+    What is inside a question, or at its beginning in three words, may be the choice that it offers.
+    """
     words, others = (plain_words(normalize_post_text(one)) for one in (text, original))
-    return len(words) >= _CHOSEN_WORDS and f" {' '.join(words)} " in f" {' '.join(others)} "
+    is_run = len(words) >= _CHOSEN_WORDS and f" {' '.join(words)} " in f" {' '.join(others)} "
+    if not is_run or not asks(original):
+        return is_run
+    pieces = [plain_words(normalize_post_text(piece)) for piece in _pieces(original)]
+    begun = any(list(chain(*pieces[at:]))[: len(words)] == words for at in range(len(pieces)))
+    return begun and (len(words) > _CHOSEN_WORDS or words in pieces)
 
 
 def said_before(text: str, said: Sequence[str]) -> bool:

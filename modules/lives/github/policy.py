@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from adapters.github.types import Account, Comment, Review, ReviewComment
+from common.text.closings import asks
 from common.text.github_text import mentioned_logins
 from common.text.strings import normalize_post_text
 from common.wording import counted
@@ -248,9 +249,10 @@ def caller(thread: IssueThread, login: str, people: TrustedAccounts) -> Account:
 
 
 def repeats_own(text: str, thread: IssueThread, login: str) -> bool:
-    """Return whether we wrote the same words in a thread before."""
-    words = normalize_post_text(text)
-    return bool(words) and any(words == normalize_post_text(one.body) for one in thread.by(login))
+    """Return whether we wrote the same words in a thread before, and nobody asks now."""
+    words, newest = normalize_post_text(text), thread.comments[-1:]
+    is_asked = bool(newest) and asks(newest[0].body)
+    return bool(words) and not is_asked and any(words == normalize_post_text(one.body) for one in thread.by(login))
 
 
 def opens_with_introduction(text: str, names: Iterable[str]) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from modules.lives.bluesky.reply_check import (
     claims_to_be_a_person,
     is_verbatim,
+    repeats,
     reply_problem,
     sayable,
     scaffold_of,
@@ -84,6 +85,34 @@ def test_where_thanks_are_enough_only_the_rest_is_looked_at() -> None:
     assert reply_problem("Thank you so much!", [QUESTION], SCAFFOLD, may_thank=True) is None
     assert reply_problem("…", [QUESTION], SCAFFOLD, may_thank=True) == "unfinished"
     assert reply_problem(TOLD, [QUESTION], SCAFFOLD, may_thank=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "is_said"),
+    [
+        ("Rain on slate.", QUESTION, False),
+        ("rain on tin or rain on slate", QUESTION, False),
+        ("The red one.", "The red one or the blue one?", False),
+        ("On the third Friday.", "Shall we meet on the first Monday, or on the third Friday?", False),
+        ("Which sound do you prefer", QUESTION, True),
+        ("How are you?", "How are you?", True),
+        ("I like moss. Do you", "I like moss. Do you like it too?", True),
+        ("Rain on slate", "I prefer rain on slate.", True),
+    ],
+)
+def test_the_choice_that_a_question_offers_is_no_repetition_and_its_beginning_is(
+    text: str, asked: str, *, is_said: bool
+) -> None:
+    assert repeats(text, asked) is is_said
+
+
+def test_who_asks_again_may_be_told_again_and_not_be_given_the_question_back() -> None:
+    def problem(text: str, asked: str) -> str | None:
+        return reply_problem(text, [OURS, asked], SCAFFOLD, may_thank=False, asked=asked)
+
+    assert problem(OURS, "Sorry, what did you say about slate?") is None
+    assert problem("What did you say about slate?", "What did you say about slate?") == "repeats"
+    assert problem(OURS, "I prefer slate.") == "repeats"
 
 
 def test_words_of_our_prompt_that_a_post_said_too_may_be_said() -> None:

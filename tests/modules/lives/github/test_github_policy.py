@@ -159,6 +159,8 @@ def test_what_we_said_in_the_thread_is_not_said_again() -> None:
     assert repeats_own("the *narrow* one,  see https://example.com/b", found, ME)
     assert not repeats_own("The wide one.", found, ME)
     assert not repeats_own("", found, ME)
+    assert repeats_own("The narrow one.", thread(OWN, PEER), ME)
+    assert not repeats_own("The narrow one.", thread(OWN, MORE), ME)
 
 
 CALL = f"@{ME}"
