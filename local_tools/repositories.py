@@ -89,7 +89,7 @@ class RepositoryTools:
 
     async def create(self, args: IssueCreateInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        title, body = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()
+        title, body = one_line(args.title, _TITLE_CHARS), clean(args.body, is_ours=True)
         if not title:
             return self.words.error("No Title")
         issue = IssueBody(
@@ -185,7 +185,7 @@ def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
 
 
 def _update(args: IssueUpdateInput, repo: Repo, issue: Issue) -> IssueUpdateBody:
-    title, text = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()
+    title, text = one_line(args.title, _TITLE_CHARS), clean(args.body, is_ours=True)
     changed = {"title": title, "state": args.state, "labels": args.labels, "assignees": args.assignees}
     told = ", ".join(f"{name} {to}" for name, to in changed.items() if to) or "text"
     return IssueUpdateBody(

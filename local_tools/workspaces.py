@@ -161,7 +161,7 @@ class WorkspaceTools:
 
     async def memo(self, args: MemoInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        title, body = one_line(args.title, _TITLE_CHARS), clean(args.body).strip()
+        title, body = one_line(args.title, _TITLE_CHARS), clean(args.body, is_ours=True)
         if not title:
             return self.words.error("No Title")
         labels = [label for one in args.labels if (label := one_line(one, _LABEL_CHARS))]
