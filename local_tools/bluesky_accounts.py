@@ -97,8 +97,9 @@ class AccountTools:
         published = await self.publisher.follow(body, act_terms(turn, is_seen=meant.is_named, is_order=meant.is_named))
         followed = self.on_bluesky.answered(published, "followed", ends=False)
         is_muted = await self.database.run(partial(store.muted_among, dids=[meant.did]))
-        told = f"{followed.content}\n{self.on_bluesky.words.answer('Muted Still')}"
-        return replace(followed, content=told) if is_muted else followed
+        muted = self.on_bluesky.words.answer("Muted Still") if is_muted else ""
+        content = f"{followed.content}\n{muted}".strip()
+        return replace(followed, content=content, told={**followed.told, "muted": muted})
 
     async def unfollow(self, args: DidInput, turn: Turn) -> ToolResult:
         """Delete our follow of an account; withdraw it if it was not sent yet."""

@@ -337,7 +337,9 @@ def telling_of(name: str, handler: Handler, words: ToolWords) -> Handler:
         if not isinstance(subject, ThreadTurn) or result.is_error or result.outcome.held:
             return result
         values = {key: ", ".join(value) if isinstance(value, list) else value for key, value in arguments}
-        told = words.act_done(name, **{**values, **result.told})
+        # NOTE(self): what was done without an intent has no time at which it leaves.
+        did, known = (name, values) if result.outcome.intent_id else ("At Once", {"told": result.content})
+        told = words.act_done(did, **{**known, **result.told})
         subject.revisions.told_done.append(told)
         return replace(result, content=told)
 

@@ -251,7 +251,7 @@ class OwnPostTools:
 
     async def _withdrawn(self, intent: Intent, act: str) -> ToolResult:
         await self.outbox.reject(intent.id, outcome="withdrawn")
-        return ToolResult(self.words.answer("Withdrawn", act=act), told={"withdrawn": act, "act": act, "when": ""})
+        return ToolResult(self.words.answer("Withdrawn", act=act), told={"told": ""})
 
     async def limit(self, args: LimitRepliesInput, turn: Turn) -> ToolResult:
         """Set who may reply to a post of ours."""
@@ -285,7 +285,7 @@ class OwnPostTools:
         published = await self.publisher.delete(DeleteBody(uri=uri), terms)
         answered = self.on_bluesky.answered(published, "deleted", ends=False)
         content = f"{answered.content}\n{self.words.answer('Deletes', act=act or uri)}"
-        return replace(answered, content=content, told={**answered.told, "withdrawn": "", "act": act or uri})
+        return replace(answered, content=content, told={**answered.told, "act": act or uri})
 
     async def own_post_meant(self, args: OwnPostInput, _: Turn) -> OwnAct | None:
         """Return the post or reply that is meant; None for one that is not from the outbox.

@@ -229,6 +229,18 @@ async def test_whom_we_follow_is_unfollowed_by_handle_and_whom_we_do_not_is_told
         assert not running_town.network.index.follows.between(running_town.account("rowan"), kit)
 
 
+async def test_in_public_what_is_undone_before_it_left_is_told_as_done(running_town: RunningTown) -> None:
+    running_town.account("kit")
+    async with awake(running_town.make_home("rowan")) as life:
+        for name in ("bluesky_unfollow", "mute_account"):
+            queued = await use(life, "bluesky_follow", thread(is_owner=True), did="@kit.test")
+            assert queued.content.startswith("QUEUED"), queued.content
+            done = await use(life, name, thread(is_owner=True), did="@kit.test")
+            assert (done.is_error, done.content[:5]) == (False, "DONE:"), done.content
+        again = await use(life, "bluesky_follow", thread(is_owner=True), did="@kit.test")
+        assert "muted" in again.content
+
+
 async def test_a_follow_that_waits_is_withdrawn_at_the_owners_word_alone(running_town: RunningTown) -> None:
     kit = running_town.account("kit")
     async with awake(running_town.make_home("rowan", SOUL_APPROVAL="drafts")) as life:
