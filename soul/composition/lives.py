@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from modules.lives.bluesky.types import UNSENT_REPLY
 from modules.lives.growth.types import ReflectionDone
 from modules.runtime.scheduler.types import Loop
 from modules.services.claims.offers import TaskOrders
@@ -76,6 +79,7 @@ class Lives:
                 heartbeat,
                 *self.rituals.handlers,
                 self.bluesky.replies,
+                replace(self.bluesky.replies, kind=UNSENT_REPLY),
                 services.draft_experiences,
                 *writers,
                 *announcements,

@@ -42,6 +42,7 @@ async def test_what_was_committed_in_a_reply_is_done_once_and_told_below_it(
     running_town.network.post_as(running_town.account("kit"), QUESTION)
     async with awake(home) as life:
         await life.look()
+        await life.app.scheduler.run_guarded("work")
         for _ in range(8):
             life.passes(1)
             await life.app.lives.commitments.run()
@@ -146,9 +147,31 @@ async def test_a_promise_that_the_model_notes_is_kept_in_its_own_words_or_not_at
     running_town.network.post_as(running_town.account("kit"), "@rowan.test schreibst du das dazu?")
     async with awake(home) as life:
         await life.look()
+        await life.app.scheduler.run_guarded("work")
         for _ in range(4):
             life.passes(30)
             await life.app.lives.commitments.run()
             await life.send()
     assert f"acme/site#1: {words}".strip() in asked[0]
     assert [own in one.body for one in issue.comments] == ([True] if own else [])
+
+
+async def test_what_a_reply_promises_is_begun_only_if_the_reply_leaves(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    running_town.mind.answer = _mind
+    home = town_github.make_home(OWNER_GITHUB_USERNAME="acme")
+    running_town.network.post_as(running_town.account("kit"), QUESTION)
+    async with awake(home) as life:
+        app = life.app
+        await app.scheduler.run_guarded("awareness")
+        (reply,) = await app.services.outbox.of_kind("reply", 1)
+        assert reply.is_unsent
+        await app.services.outbox.reject(reply.id)
+        for _ in range(3):
+            life.passes(180)
+            await app.scheduler.run_guarded("work")
+            await app.lives.commitments.run()
+            await life.send()
+        assert app.lives.queue.live() == []
+    assert (running_town.texts("rowan"), town_github.titles) == ([], [])

@@ -34,7 +34,16 @@ from modules.lives.bluesky.thread import (
     is_said_by,
     with_full_links,
 )
-from modules.lives.bluesky.types import HELD_REPLY, POST, ActTerms, Incoming, LaterTurn, Pending, Published
+from modules.lives.bluesky.types import (
+    HELD_REPLY,
+    POST,
+    UNSENT_REPLY,
+    ActTerms,
+    Incoming,
+    LaterTurn,
+    Pending,
+    Published,
+)
 from modules.runtime.scheduler.policy import get_agent_jitter, get_peer_delay, peers_before
 from modules.services.commitments.writer import ReplyCommitments
 from modules.services.experiences.drafts import DraftExperiences
@@ -323,12 +332,9 @@ _SUMMARIES_OF_HELD = {
 
 @dataclass(kw_only=True)
 class ReplyHandler(Handler):
-    """Records the commitments in a reply: at once or, if it waits for the owner's approval, once it is approved.
+    """Records the commitments in a reply once it was sent. Its rows are the posts that an unsent reply answers."""
 
-    Its rows are the posts that a held reply answers.
-    """
-
-    kind = HELD_REPLY
+    kind: str = HELD_REPLY
     tells = True
 
     pending: PendingPosts
@@ -338,10 +344,11 @@ class ReplyHandler(Handler):
     me: Me
 
     async def note(self, post: Notification, intent_id: str) -> None:
-        """Record the commitments in a reply, or add a row if the reply waits for the owner's approval."""
+        """Record the commitments in a reply, or add a row if the reply was not sent yet."""
         intent = await self.outbox.get(intent_id)
-        if intent is not None and intent.state == "held":
-            await self.table.add(NewWork(HELD_REPLY, post.uri, {"intent": intent_id}, post.author.did, "commitment"))
+        if intent is not None and intent.state != "done":
+            kind = HELD_REPLY if intent.state == "held" else UNSENT_REPLY
+            await self.table.add(NewWork(kind, post.uri, {"intent": intent_id}, post.author.did, "commitment"))
         elif intent is not None:
             await self._take_in(post, intent)
 
@@ -349,8 +356,8 @@ class ReplyHandler(Handler):
         intent, post = await self.outbox.get(item.payload["intent"]), await self.pending.read(item)
         if intent is None or post is None or intent.state not in ACTIVE_STATES:
             return Disposition("silent", "not-said")
-        if intent.state == "held":
-            return Disposition("later", "needs-owner")
+        if intent.state != "done":
+            return Disposition("later", "needs-owner" if intent.state == "held" else "waits")
         await self._take_in(post.notification, intent)
         return Disposition("done", "said")
 

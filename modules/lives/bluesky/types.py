@@ -31,8 +31,9 @@ EXPRESSION_CHECK = "expression-check"
 POST = "post"
 REQUEST = "request"
 HELD_REPLY = "held-reply"
+UNSENT_REPLY = "unsent-reply"
 """The kinds of the rows of work: a post, one that may be a request about its author's own data, and one whose answer
-waits for the owner's approval."""
+waits for the owner's approval or to leave."""
 
 SILENCE_TOOL = "stay_silent"
 POST_FOUND = "bluesky_post_found"
