@@ -238,7 +238,7 @@ class GitHubActing:
         if settled is None or settled.state in {"pending", "sending"}:
             raise ToolStopped(self.words.done("On Its Way"))
         if settled.state == "held":
-            raise ToolStopped(self.words.done("Held"))
+            raise ToolStopped(self.words.done("Held", held=True))
         if settled.state != "done":
             self.words.stop("Not Done", reason=one_line(settled.error or settled.state, REASON_CHARS))
         return settled

@@ -170,7 +170,7 @@ def told_change(words: ToolWords, document: str, change: SelfEdit) -> ToolResult
             return ToolResult(told, outcome=outcome)
         case "held":
             told = words.answer("Self Held", file=document, reason=change.reason, is_replacing=change.is_replacing)
-            return ToolResult(told, outcome=outcome)
+            return ToolResult(told, outcome=replace(outcome, held=True))
         case _:
             return replace(words.error("Self Not Changed", file=document, reason=change.reason), outcome=outcome)
 

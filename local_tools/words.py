@@ -126,9 +126,9 @@ class ToolWords:
         """Return the report of an act that was done. Raises `SkillError` if it is missing."""
         return self._skills.render(self._skill_id, "Done", tool, **values).strip()
 
-    def done(self, name: str, **values: object) -> ToolResult:
-        """Return an answer."""
-        return ToolResult(self.answer(name, **values))
+    def done(self, name: str, *, held: bool = False, **values: object) -> ToolResult:
+        """Return an answer; `held`: the act waits for the owner's approval."""
+        return ToolResult(self.answer(name, **values), outcome=Disposition("", held=held))
 
     def error(self, name: str, **values: object) -> ToolResult:
         """Return an answer that asks for something else."""

@@ -127,7 +127,7 @@ class WorkspaceTools:
         if creation.code == "elsewhere":
             return self.words.error("Other Organisation", org=reason) if reason else self.words.error("No Org")
         if waits := _WAITS.get(creation.code):
-            return self.words.done(waits)
+            return self.words.done(waits, held=waits == "Held")
         return self.words.error(_PROBLEMS.get(creation.code, "Not Done"), reason=reason)
 
     async def claim_task(self, args: TaskInput, turn: Turn) -> ToolResult:
@@ -228,7 +228,7 @@ class WorkspaceTools:
             added = told | {"added": list(extension.words)}
             return self._acting.made(MadeThing("plan_extended", plan.html_url, extension.words), added, turn)
         if waits := _WAITS.get(extension.code):
-            return self.words.done(waits)
+            return self.words.done(waits, held=waits == "Held")
         if problem := _EXTENSION_PROBLEMS.get(extension.code):
             return self.words.error(problem, reason=one_line(extension.reason, _REASON_CHARS))
         turn.subject.revisions.found = plan.html_url

@@ -90,7 +90,7 @@ async def test_the_soul_itself_and_its_owner_can(rig: Rig, provenance: Provenanc
 async def test_when_a_strangers_words_came_into_the_owners_turn_the_change_waits_for_the_owner(rig: Rig) -> None:
     mixed = turn(Provenance.STRANGER, Provenance.OWNER)
     result = await rig.use("self_update", mixed, content=GROWN, reason="asked to")
-    assert (result.is_error, rig.self_home.text) == (False, BORN)
+    assert (result.is_error, result.outcome.held, rig.self_home.text) == (False, True, BORN)
     assert "waits for your owner's approval" in result.content
     assert rig.self_home.held is not None
 

@@ -293,6 +293,6 @@ async def test_with_drafts_an_act_without_words_waits_unless_the_owner_names_its
             await life.app.services.github.contents.write(Repo("acme", "site"), "README.md", "# It\n", message="Add")
         else:
             town_github.network.open_issue(working.watched_repo(), town_github.repo.owner, title="Old", body="")
-        await working.use(tool, turn, **arguments)
+        told = await working.use(tool, turn, **arguments)
         (act,) = await life.app.services.outbox.by_cause("owner")
-    assert (act.state == "held") == is_shown
+    assert (act.state == "held", told.outcome.held) == (is_shown, is_shown)

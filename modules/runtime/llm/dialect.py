@@ -60,12 +60,13 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """The answer to a tool call."""
+    """The answer to a tool call; `is_held`: its act waits for the owner's approval."""
 
     tool_use_id: str
     name: str
     content: str
     is_error: bool = False
+    is_held: bool = False
 
 
 Block: TypeAlias = Text | Image | ToolCall | ToolAnswer
@@ -432,13 +433,7 @@ def convert_tools(tools: Iterable[ToolSpec]) -> list[Wire]:
 
 def create_tool_result_message(answers: Iterable[ToolAnswer]) -> Message:
     """Return the user message that carries the answers to a round of tool calls, each cut to size."""
-    return Message(
-        "user",
-        tuple(
-            ToolAnswer(answer.tool_use_id, answer.name, truncate_tool_result(answer.content), answer.is_error)
-            for answer in answers
-        ),
-    )
+    return Message("user", tuple(replace(one, content=truncate_tool_result(one.content)) for one in answers))
 
 
 def with_shorter_answers(messages: Iterable[Message], limit: int) -> list[Message]:

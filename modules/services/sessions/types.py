@@ -78,8 +78,8 @@ def to_fields(role: Role, message: Message) -> Fields:
     """Return the JSON of one part. Raises `ValueError` for a tool answer that is not alone."""
     if role == "toolResult":
         match message.content:
-            case (ToolAnswer(call_id, name, content, is_error),):
-                return {"content": content, "toolCallId": call_id, "toolName": name, "isError": is_error}
+            case (ToolAnswer() as answer,):
+                return _answer_fields(answer)
         raise ValueError("a tool answer is alone in its row")
     if role == "user" and isinstance(message.content, str):
         return {"content": message.content}
@@ -90,8 +90,7 @@ def from_fields(role: Role, fields: Mapping[str, Any]) -> Message:
     """Return the message of such JSON. Raises `ValueError` for what `to_fields` would never have written."""
     try:
         if role == "toolResult":
-            answer = ToolAnswer(fields["toolCallId"], fields["toolName"], fields["content"], bool(fields["isError"]))
-            return Message("user", (answer,))
+            return Message("user", (_answer(fields),))
         content = fields["content"]
         if not isinstance(content, str):
             content = _plain(tuple(map(_from_json, content)))
@@ -149,9 +148,8 @@ def _to_json(block: Block) -> Fields:
         case ToolCall(call_id, name, arguments, malformed):
             fields = {"type": "toolCall", "id": call_id, "name": name, "arguments": arguments}
             return {**fields, "malformed": malformed} if malformed else fields
-        case ToolAnswer(call_id, name, content, is_error):
-            fields = {"type": "toolResult", "toolCallId": call_id, "toolName": name}
-            return {**fields, "content": content, "isError": is_error}
+        case ToolAnswer():
+            return {"type": "toolResult", **_answer_fields(block)}
 
 
 def _from_json(fields: Mapping[str, Any]) -> Block:
@@ -163,9 +161,19 @@ def _from_json(fields: Mapping[str, Any]) -> Block:
         case "toolCall":
             return ToolCall(fields["id"], fields["name"], fields["arguments"], fields.get("malformed", ""))
         case "toolResult":
-            return ToolAnswer(fields["toolCallId"], fields["toolName"], fields["content"], fields["isError"])
+            return _answer(fields)
         case other:
             raise ValueError(f"not a block: {other!r}")
+
+
+def _answer_fields(answer: ToolAnswer) -> Fields:
+    fields = {"content": answer.content, "toolCallId": answer.tool_use_id, "toolName": answer.name}
+    return {**fields, "isError": answer.is_error, **({"isHeld": True} if answer.is_held else {})}
+
+
+def _answer(fields: Mapping[str, Any]) -> ToolAnswer:
+    called, is_held = (fields["toolCallId"], fields["toolName"]), bool(fields.get("isHeld"))
+    return ToolAnswer(*called, fields["content"], is_error=bool(fields["isError"]), is_held=is_held)
 
 
 def _redacted(block: Block, redactor: Redactor) -> Block:

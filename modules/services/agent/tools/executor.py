@@ -298,12 +298,12 @@ class Executor:
             problem, takes = explain(tool, turn, error)
             return replace(self._answer("Wrong Fields", tool=tool.name, problem=problem, takes=takes), malformed=True)
 
-    def not_done(self, calls: Iterable[ToolAnswer], held: Collection[str]) -> str:
-        """Return the calls in words if none of them acted, else ""; those with ids in `held` await approval."""
+    def not_done(self, calls: Iterable[ToolAnswer]) -> str:
+        """Return the calls in words if none of them acted, else ""."""
         told: list[str] = []
         for call in calls:
             tool = self.registry.get(call.name)
-            state = "failed" if call.is_error else "held" if call.tool_use_id in held else ""
+            state = "failed" if call.is_error else "held" if call.is_held else ""
             if not state and tool and tool.effect == "act":
                 return ""
             told.append(f"{call.name} ({state or 'look'})")

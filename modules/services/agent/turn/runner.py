@@ -272,9 +272,8 @@ class _Session:
     def _not_done(self) -> str:
         """Return the calls since the owner's line, in words; "" if one of them did something."""
         before = self.turn.request.called if self.turn.request else ()
-        since = (ToolAnswer(call.id, call.name, "", result.is_error) for call, result in self.calls)
-        held = {call.id for call, result in self.calls if result.outcome.held}
-        return self.executor.not_done((*before, *since), held)
+        since = (_answer_of(call, result, "") for call, result in self.calls)
+        return self.executor.not_done((*before, *since))
 
     async def _add(self, *messages: Message) -> None:
         """Add messages to the conversation, and store them before anything else happens."""
@@ -296,7 +295,7 @@ class _Session:
             before, self.turn = self.turn, lower_provenance(self.turn, outcome.provenance)
             self.calls.append((call, outcome))
             told = "\n".join(filter(None, (outcome.content, self._lost_since(before))))
-            answers.append(ToolAnswer(call.id, call.name, told, outcome.is_error))
+            answers.append(_answer_of(call, outcome, told))
             stopped = self._weigh(call, outcome)
             if stopped:
                 break
@@ -335,6 +334,10 @@ class _Session:
         if not outcome.is_error:
             self.replied.update(uri for uri in [replied_uri(call)] if uri)
         return None
+
+
+def _answer_of(call: ToolCall, result: ToolResult, told: str) -> ToolAnswer:
+    return ToolAnswer(call.id, call.name, told, result.is_error, result.outcome.held)
 
 
 def _outcome(called: tuple[ToolCall, ToolResult]) -> ToolOutcome:

@@ -19,7 +19,8 @@ JSON = st.recursive(
     max_leaves=5,
 )
 CALLS = st.builds(ToolCall, id=IDS, name=NAMES, input=st.dictionaries(WORDS, JSON, max_size=3), malformed=WORDS)
-ANSWERS = st.builds(ToolAnswer, tool_use_id=IDS, name=NAMES, content=WORDS, is_error=st.booleans())
+FLAGS = {"is_error": st.booleans(), "is_held": st.booleans()}
+ANSWERS = st.builds(ToolAnswer, tool_use_id=IDS, name=NAMES, content=WORDS, **FLAGS)
 IMAGES = st.builds(Image, key=st.just("data:image/png;base64,AAAA"), mime=st.just("image/png"), alt=WORDS)
 BLOCKS: st.SearchStrategy[Block] = st.builds(Text, text=WORDS) | IMAGES | CALLS | ANSWERS
 MESSAGES = st.builds(
