@@ -172,7 +172,9 @@ class OwnPostTools:
         text = fitted(bare_words(said) if shown else said, turn, most)
         if shown and (problem := text_problem(text, most)):
             return self.on_bluesky.answered(refused(problem), "posted", ends=False)
-        if unfit := await self._unfit(text, turn, shown):
+        if stands := await self.publisher.made_before("post", turn):
+            return self.words.error("Done Before", stands=stands)
+        if unfit := self._unfit(text, turn, shown):
             return self.words.error(unfit)
         if (
             isinstance(subject, ExpressionTurn)
@@ -201,10 +203,8 @@ class OwnPostTools:
         )
         return self.on_bluesky.answered(published, "posted", ends=isinstance(subject, ExpressionTurn))
 
-    async def _unfit(self, text: str, turn: Turn, shown: ChosenPicture | None) -> str:
+    def _unfit(self, text: str, turn: Turn, shown: ChosenPicture | None) -> str:
         """Return why `text` must not be posted in `turn`, a subsection of `Answers`; "" if it may."""
-        if await self.publisher.made_before("post", turn):
-            return "Done Before"
         if problem := post_problem(text, turn):
             return problem
         read = turn.subject.finding if isinstance(turn.subject, ExpressionTurn) else ""
@@ -255,8 +255,8 @@ class OwnPostTools:
 
     async def limit(self, args: LimitRepliesInput, turn: Turn) -> ToolResult:
         """Set who may reply to a post of ours."""
-        if await self.publisher.made_before("threadgate", turn):
-            return self.words.error("Done Before")
+        if stands := await self.publisher.made_before("threadgate", turn):
+            return self.words.error("Done Before", stands=stands)
         is_named = names_post(turn, args.post_uri, args.post_uri)
         terms = act_terms(turn, is_seen=is_named, is_order=is_named)
         asked_in = turn.subject.notification.uri if isinstance(turn.subject, ThreadTurn) else ""

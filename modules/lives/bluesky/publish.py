@@ -73,7 +73,7 @@ from modules.services.outbox.bodies import (
 )
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
-from modules.services.outbox.types import Intent, ProposedAction, Submitted
+from modules.services.outbox.types import STANDS, Intent, ProposedAction, Submitted
 from modules.services.peers.relationships import Relationships
 from modules.services.work.types import WorkItem
 
@@ -419,11 +419,12 @@ class Publisher:
             return {}
         return {"theirs": TheirPost(handle=found.data[0].author.handle, text=found.data[0].text)}
 
-    async def made_before(self, kind: IntentKind, turn: Turn) -> bool:
-        """Return whether an act of this kind was accepted for the owner's request in a turn before this one."""
+    async def made_before(self, kind: IntentKind, turn: Turn) -> str:
+        """Return how the act of this kind stands that the owner's request led to before this turn, or ""."""
         if turn.request is None or not turn.cause_id:
-            return False
-        return any(one.id not in turn.request.made for one in await self.outbox.accepted(turn.cause_id, kind))
+            return ""
+        accepted = await self.outbox.accepted(turn.cause_id, kind)
+        return next((STANDS[one.outcome] for one in accepted if one.id not in turn.request.made), "")
 
     async def conclude(
         self,
