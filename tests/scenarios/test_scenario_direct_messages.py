@@ -133,6 +133,31 @@ async def test_what_the_owner_asks_for_by_message_is_the_model_s_to_do_or_to_dec
     assert ("Ordered by your owner: follow @kit.test (done)" in prompt) is not declines
 
 
+async def test_an_order_that_the_owner_takes_back_is_not_told_as_not_done(running_town: RunningTown) -> None:
+    town, phone = running_town, Phone(running_town, "owner")
+    town.account("kit")
+    words = {"follow kit.test": "bluesky_follow", "unfollow kit.test": "bluesky_unfollow"}
+
+    def mind(request: ChatRequest) -> Completion:
+        last = request.messages[-1].text
+        line = next((one for one in reversed(words) if last.endswith(one)), "")
+        return call(words[line], did="@kit.test") if line else Completion(text="As you wish.")
+
+    town.mind.answer = mind
+    async with awake(town.make_home("rebecca")) as soul:
+        await look(soul)
+        for line in words:
+            phone.says(line)
+            for name in ("messages", "message-talk"):
+                await soul.app.scheduler.run_guarded(name)
+        for _ in range(3):
+            soul.passes(60)
+            await look(soul)
+        (follow,) = await soul.app.services.outbox.of_kind("follow", 1)
+    assert follow.outcome == "withdrawn"
+    assert phone.answers == ["As you wish."] * 2
+
+
 async def test_an_order_that_was_carried_out_before_its_answer_is_told_too(running_town: RunningTown) -> None:
     town, phone = running_town, Phone(running_town, "owner")
     kit = town.account("kit")

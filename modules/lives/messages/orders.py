@@ -93,9 +93,9 @@ class OrderHandler(Handler):
             return Disposition("later", "under-way", "acts of the order have not left yet")
         if quiet_until(self.clock.now(), self.quiet_hours, self.timezone):
             return Disposition("later", "quiet", "it is told after the quiet hours")
-        told = await self.outbox.ends([one for one in acts if not one.rejected])
+        told = await self.outbox.ends([one for one in acts if not one.is_taken_back])
         if not told:
-            return Disposition("silent", "rejected", "the owner refused it, or its traces were deleted")
+            return Disposition("silent", "rejected", "it was taken back or replaced, or its traces were deleted")
         more = [f"and {len(told) - _MOST_LINES} more"] if len(told) > _MOST_LINES else []
         submitted = await self.notices.send("\n".join((*told[:_MOST_LINES], *more)), item.cause_id)
         return Disposition("told", "ended", intent_id=submitted.intent.id if submitted else None)

@@ -20,7 +20,7 @@ from modules.services.outbox import audit, policy, store
 from modules.services.outbox.bodies import DirectMessageBody, IntentKind, PostBody, ReplyBody
 from modules.services.outbox.github_bodies import PullRequestBody, PushBody
 from modules.services.outbox.store import ONCE
-from modules.services.outbox.types import ACTIVE_STATES, STANDS, Intent, ProposedAction, Rule
+from modules.services.outbox.types import ACTIVE_STATES, REPLACED, STANDS, Intent, ProposedAction, Rule
 
 WORDED: frozenset[IntentKind] = frozenset({"post", "reply"})
 """The acts with words of which a draft stays a draft when its words change."""
@@ -197,7 +197,7 @@ def make_way(connection: sqlite3.Connection, action: ProposedAction, now: dateti
     change = _change_of(connection, meant) if meant.state != "held" else None
     found = [meant, *([change] if change and change.dedup_key == action.dedup_key else [])]
     for one in found:
-        store.update(connection, replace(one, state="blocked", error=store.REPLACED))
+        store.update(connection, replace(one, state="blocked", error=REPLACED))
     return found
 
 
@@ -231,7 +231,7 @@ def restored(connection: sqlite3.Connection, older: Intent) -> Intent | None:
     """Let `older` wait to leave again, because its change is held; return the earlier held change, now blocked."""
     store.update(connection, older)
     if earlier := _change_of(connection, older):
-        store.update(connection, replace(earlier, state="blocked", error=store.REPLACED))
+        store.update(connection, replace(earlier, state="blocked", error=REPLACED))
     return earlier
 
 
@@ -244,7 +244,7 @@ def _take_place(connection: sqlite3.Connection, change: Intent) -> None:
     """Block the waiting intent that an approved change replaces, and pass its number on. Raises `NotWaiting`."""
     older = store.get(connection, change.replaces) if change.replaces else None
     if older and older.is_unsent:
-        store.update(connection, replace(older, state="blocked", error=store.REPLACED))
+        store.update(connection, replace(older, state="blocked", error=REPLACED))
         store.pass_number_on(connection, older.id, change.id)
     elif older and older.state in ACTIVE_STATES:
         raise NotWaiting("What this draft changes has left", remedy="Reject the draft, or order it as a new act.")

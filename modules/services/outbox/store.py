@@ -25,6 +25,7 @@ from modules.services.outbox.policy import Lane, lane_of
 from modules.services.outbox.types import (
     ACTIVE_STATES,
     REPEATABLE,
+    REPLACED,
     STANDS,
     UNMETERED_KINDS,
     Intent,
@@ -138,7 +139,7 @@ def overtake(connection: sqlite3.Connection, newest: Intent) -> None:
     """
     for older in by_target(connection, newest.kind, newest.target):
         if older.is_unsent and newest.state == "pending":
-            update(connection, dataclasses.replace(older, state="blocked", error="overtaken by a later word"))
+            update(connection, dataclasses.replace(older, state="blocked", error=REPLACED))
     earlier = "UPDATE intents SET undone = 1 WHERE kind = ? AND target = ?"
     connection.execute(earlier, (newest.kind, newest.target))
 
@@ -450,8 +451,6 @@ def _intent(row: sqlite3.Row) -> Intent:
 FEED_KEYS_MAX = 5000
 ONCE = "once:"
 """The prefix of the deduplication key of something that is said only once, in whatever words."""
-REPLACED = "another took its place"
-"""The reason of an act that another version replaced."""
 
 
 def in_feed(connection: sqlite3.Connection, key: str) -> bool:

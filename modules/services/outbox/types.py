@@ -35,6 +35,8 @@ STANDS: Mapping[Outcome, str] = {
     "withdrawn": "withdrawn",
 }
 """How an act stands, in words. If it was rejected or withdrawn, its `error` begins with these words."""
+REPLACED = "another took its place"
+"""The reason of an act that another version replaced."""
 ACTIVE_STATES: frozenset[IntentState] = frozenset({"held", "pending", "sending", "done"})
 """The states of an active intent, which is done or may still be."""
 ResultKind = Literal["record", "message", "issue", "comment", "commit", "file", "repository", "queue"]
@@ -167,6 +169,11 @@ class Intent:
         if self.state == "blocked" and (self.error or "").startswith(STANDS["withdrawn"]):
             return "withdrawn"
         return "rejected" if self.state == "blocked" and self.rejected else self.state
+
+    @property
+    def is_taken_back(self) -> bool:
+        """Whether it was rejected or withdrawn, or another act took its place."""
+        return self.rejected or self.outcome == "withdrawn" or self.error == REPLACED
 
     @property
     def why_not(self) -> str:
