@@ -12,7 +12,8 @@ from common.session_keys import OWNER_SESSION
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import led_to
 from tests.hasty_clock import HastyClock
-from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of
+from tests.owner_lines import answered
+from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of, replying
 from tests.scenarios.phone import Phone, look
 from tests.scenarios.test_scenario_reflection import at_noon
 from tests.scenarios.test_scenario_schedules import HOUR_S, passes
@@ -77,3 +78,17 @@ async def test_what_was_due_in_heartbeat_md_is_told_and_its_own_words_take_no_to
         await look(soul)
         assert await provenance(soul) is Provenance.OWNER
     assert "Nothing is scheduled." in prompt_of(town.mind.asked[-1])
+
+
+async def test_a_talk_takes_nothing_as_told_that_waits_or_that_no_message_could_tell(running_town: RunningTown) -> None:
+    running_town.mind.answer = replying("Hello.")
+    async with awake(running_town.make_home("rebecca", SOUL_DIRECT_MESSAGES="off")) as soul:
+        tell, found = soul.app.lives.alarms.tell, "The lamp is mended."
+        await tell("lamp", "rebecca did what you scheduled", found, Provenance.SELF, at_once=True)
+        await answered(soul.app.owner, "Hello")
+        assert found not in prompt_of(running_town.mind.asked[-1])
+        await soul.app.scheduler.run_guarded("alarms")
+        await answered(soul.app.owner, "What is new?")
+    prompt = prompt_of(running_town.mind.asked[-1])
+    assert found in prompt
+    assert "You told your owner this" not in prompt

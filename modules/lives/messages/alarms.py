@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -33,7 +33,7 @@ from modules.services.day.situation import Situation
 from modules.services.identity.entries import change_of
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
-from modules.services.owner.notices import NOTICE
+from modules.services.owner.notices import NOTICE, UNTOLD
 from modules.services.plans.events import PLAN_DONE, PLAN_ENDS
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
@@ -46,6 +46,7 @@ _BUDGET_PERCENT = 85
 _LATELY = timedelta(days=1)
 """What happened longer ago, while the SOUL did not run, is no longer an alarm."""
 _LINE_CHARS = 250
+_UNTOLD = "direct messages are off, or no conversation with you is known"
 _DECIDED = "the owner decided before they were told"
 _DEADLINE_S = 10.0
 _POST_AGAIN_S, _LONGEST_PAUSE_S, _MOST_POSTS = 300.0, 14_400.0, 10
@@ -221,9 +222,10 @@ class AlarmHandler(Handler, Perceiver):
                 return Disposition("silent", "decided", _DECIDED)
         elif item.payload["kind"] == "document" and not await self._still_waits(item.payload["name"]):
             return Disposition("silent", "decided", _DECIDED)
-        elif self.sends and not await self._is_told(item):
+        elif not await self._is_told(item):
             text = "\n".join(filter(None, (item.payload["text"], item.payload.get("words"))))
-            if await self.notices.send(text, item.cause_id) is None and item.payload.get("words"):
+            is_sent = self.sends and await self.notices.send(text, item.cause_id) is not None
+            if item.payload.get("words") and not is_sent:
                 return await self._shown(item)
         return await self._post(item)
 
@@ -232,14 +234,13 @@ class AlarmHandler(Handler, Perceiver):
         return item.payload["kind"] == "budget" and bool(await self.outbox.by_cause(item.payload["name"]))
 
     async def _shown(self, item: WorkItem) -> Disposition:
-        """Show the alarm in the terminal, since no conversation with the owner is known. The next one tells it too."""
+        """Show in the terminal an alarm that no direct message can tell. The next talk tells it too."""
         if not item.attempts:
             is_own = item.payload.get("provenance", Provenance.STRANGER) >= Provenance.SELF
             reason = item.payload["words"] if is_own else ""
             await self.journal.record(Entry("life", NOTICE, item.payload["text"], line="warn", reason=reason))
-        if self.webhook.url:
-            return await self._post(item)
-        return Disposition("silent", "untold", "no conversation with you is known")
+        posted = await self._post(item)
+        return posted if posted.act == "undecided" else replace(posted, act="silent", code=UNTOLD, reason=_UNTOLD)
 
     async def _still_waits(self, name: str) -> bool:
         return name in {f"{document} {at}" for document, at in (await self.situation()).documents.items()}

@@ -22,6 +22,8 @@ from modules.services.work.table import WorkTable, drop_told
 
 NOTICE = "alarm"
 """The kind of the work rows that hold notices to the owner."""
+UNTOLD = "untold"
+"""The outcome of such a row whose words no message could tell."""
 _SKILL = "owner-communication"
 _LATELY = timedelta(days=7)
 _MOST_READ, _MOST_TOLD = 50, 5
@@ -60,12 +62,12 @@ class ToldOutside:
     timezone: str
 
     async def note(self) -> None:
-        """Add what is not noted yet: at most the newest five of the last seven days.
+        """Add what is not noted yet, once it was told or could not be: at most the newest five of the last seven days.
 
         Words that rest on those of others are framed, and the conversation has their provenance from then on.
         """
         since, rows = self.clock.now() - _LATELY, await self.work.newest(NOTICE, _MOST_READ, having="words")
-        new = [one for one in rows if not one.payload.get("noted")]
+        new = [one for one in rows if not one.payload.get("noted") and (one.state != "pending" or one.attempts)]
         for item in reversed([one for one in new if parse_iso(one.created_at) > since][:_MOST_TOLD]):
             provenance = Provenance(item.payload.get("provenance", Provenance.STRANGER))
             words, is_own = item.payload["words"], provenance >= Provenance.SELF
@@ -74,7 +76,8 @@ class ToldOutside:
                     "reading", author="you, on what you read", uri="", text=words
                 )
             at = spoken(local(parse_iso(item.created_at), self.timezone))
-            told = self.skills.render(_SKILL, "Told Outside", at=at, headline=item.payload["text"], words=words)
+            about = {"at": at, "headline": item.payload["text"], "is_told": item.outcome != UNTOLD}
+            told = self.skills.render(_SKILL, "Told Outside", **about, words=words)
             # NOTE(self): the SOUL's own words do not lower the trust of the conversation, just as its answers do not.
             said = [(Message("user", told), Provenance.OWNER if is_own else provenance)]
             session, dids = await self.sessions.open(OWNER_SESSION), tied(item.payload.get("dids", ()))
