@@ -13,6 +13,7 @@ from modules.lives.rhythm.turns import is_own
 from modules.lives.rhythm.types import OwnTimeTurn
 from modules.services.agent.tools.policy import approval_reason, lower_provenance
 from modules.services.agent.tools.types import Turn
+from modules.services.owner.notices import NOTICE
 from soul.commands.run import owner_commands
 from soul.commands.schedule import run_schedule
 from soul.dashboard.facts import PageFacts
@@ -106,6 +107,21 @@ async def test_what_is_done_each_week_is_a_turn_that_reads_and_tells_the_owner(r
     assert len(told) == 2
     assert schedule.last is not None
     assert schedule.due - schedule.last == timedelta(days=7)
+
+
+async def test_a_turn_that_did_nothing_or_left_a_draft_is_not_told_as_done(running_town: RunningTown) -> None:
+    clock, acts = HastyClock(1_000), [Completion("Not today.")]
+    acts += [call("bluesky_post", text="High water at noon, and who minded it?"), Completion("It waits for you.")]
+    running_town.mind.answer = lambda _: acts.pop(0)
+    home = running_town.make_home("rebecca", SOUL_SPEED="1", SOUL_TIMEZONE="UTC", SOUL_APPROVAL="drafts")
+    async with awake(home, clock=clock) as soul:
+        at = (clock.now() + timedelta(hours=1)).replace(tzinfo=None)
+        await soul.app.services.schedules.add("tell the tide", at, repeat="daily", is_reminder=False, by="owner")
+        await passes(soul, HOUR_S + 60)
+        await passes(soul, 24 * HOUR_S)
+        told = [one.payload["text"] for one in await soul.app.services.work.newest(NOTICE, 9)]
+    assert acts == []
+    assert [" did what " in one for one in told if one.endswith("what you scheduled")] == [False, False]
 
 
 async def test_what_the_owner_scheduled_may_read_repositories_and_keeps_nothing_of_them(

@@ -81,7 +81,9 @@ class OwnTurns:
     async def tell_end(self, item: WorkItem, disposition: Disposition, what: str, *, is_owners: bool) -> None:
         """Tell the owner how a row ended: always if they asked for it, else only if something was done or given up."""
         if is_owners or (disposition.act != "silent" and disposition.reason):
-            headline = f"{self.me.agent_name} {'gave up' if disposition.act == 'dropped' else 'did'} {what}"
+            did = {"dropped": "gave up", "silent": "did nothing for"}.get(disposition.act, "did")
+            did = "left a draft for" if disposition.held else did
+            headline = f"{self.me.agent_name} {did} {what}"
             words, provenance = disposition.reason, disposition.provenance
             await self.tell(item.cause_id, headline, words, provenance, at_once=False)
 
