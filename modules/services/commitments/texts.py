@@ -33,13 +33,14 @@ def numbered_title(title: str, number: int, count: int) -> str:
 
 
 def done_line(commitment: QueuedCommitment, url: str) -> str:
-    """Return the line that other members of the room read: `Done — <title>: <url>`.
-
-    For an issue or a plan, words before the title say that it was only opened.
-    """
-    what = _DONE_BY.get(commitment.type, "")
-    title = f"{what}{one_line(title_of(commitment), ANNOUNCED_CHARS)}"
+    """Return the line that other members of the room read: `Done — <title>: <url>`."""
+    title = done_title(commitment, ANNOUNCED_CHARS)
     return f"Done — {title}: {url}" if url else f"Done — {title}"
+
+
+def done_title(commitment: QueuedCommitment, most: int) -> str:
+    """Return the title, cut to `most` characters; words before it say that an issue or a plan was only opened."""
+    return f"{_DONE_BY.get(commitment.type, '')}{one_line(title_of(commitment), most)}"
 
 
 def told_origin(commitment: QueuedCommitment, phrase: Phrase) -> str:

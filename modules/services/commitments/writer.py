@@ -53,11 +53,10 @@ from modules.services.commitments.naming import (
     QueuedCommitment,
     extract_fulfillment_url,
     resolve_repo,
-    title_of,
 )
 from modules.services.commitments.params import read_params
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.commitments.texts import done_line
+from modules.services.commitments.texts import done_line, done_title
 from modules.services.outbox.bodies import RecordRef, ReplyBody, SpaceChatBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
@@ -208,7 +207,7 @@ class CommitmentWriter:
             SKILL,
             "Announcement Message",
             said=one_line(commitment.source_reply_text, _TITLE_CHARS),
-            what=one_line(title_of(commitment), _TITLE_CHARS),
+            what=done_title(commitment, _TITLE_CHARS),
         )
         about = QuestionFacts("announcement")
         said = await self.sentences.ask(

@@ -311,6 +311,7 @@ async def test_a_kept_commitment_is_told_without_other_links_names_or_our_own_in
     model.plays(calls(("tell_it_is_done", json.dumps({"sentence": said}))))
     url = "https://github.com/acme/site/issues/1"
     assert await writer.tell_kept(queued(thread=THREAD, source="bluesky"), url) == (told and f"{told}\n\n{url}")
+    assert "issue opened: " in asked(model)
 
 
 async def test_where_no_words_can_be_found_it_is_done_all_the_same(
