@@ -23,8 +23,9 @@ def leaving(
 ) -> str:
     """Return when the approved acts leave, in words; `expected` holds the running SOUL's departures by id, if known."""
     later = [one.scheduled_for for one in approved if one.scheduled_for and one.is_unsent]
-    if later and standing.may_act:
-        return f"It leaves by itself on {local(parse_iso(max(later)), timezone):%Y-%m-%d %H:%M}"
+    if later and len(later) == len(approved) and is_awake and standing.may_act:
+        moments = (f"{local(parse_iso(one), timezone):%Y-%m-%d %H:%M}" for one in sorted({*later}))
+        return f"It leaves by itself on {', '.join(moments)}"
     if standing.writes_blocked and not standing.paused and not standing.safe_mode:
         return f"It leaves once nothing keeps this process from it any more: {standing}"
     if not standing.may_act:

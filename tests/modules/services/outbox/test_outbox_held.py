@@ -22,9 +22,11 @@ from common.intervals import OUTBOX_DRAIN_INTERVAL_MS, Pace
 from common.redact import Redactor
 from common.settings import Approval
 from modules.runtime.console import SilentConsole
+from modules.runtime.control import Standing
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.services.outbox import approval, store
+from modules.services.outbox.leaving import leaving
 from modules.services.outbox.outbox import OutboxLoop
 from modules.services.outbox.policy import MOST_SCHEDULED, SCHEDULE_AHEAD
 from modules.services.outbox.rules.approval import ApprovalRule
@@ -377,6 +379,14 @@ def later(running_outbox: RunningOutbox, text: str, after: timedelta = DAY) -> P
 
 async def schedule(running_outbox: RunningOutbox, text: str = "Tides.", after: timedelta = DAY) -> Submitted:
     return await running_outbox.outbox.submit(later(running_outbox, text, after))
+
+
+async def test_a_time_is_told_only_where_all_that_was_approved_leaves_by_itself(running_outbox: RunningOutbox) -> None:
+    at_its_time, moment = (await schedule(running_outbox)).intent, running_outbox.clock.now()
+    soon = (await running_outbox.outbox.submit(post("Now."))).intent
+    for approved, is_awake in (([at_its_time], True), ([at_its_time], False), ([at_its_time, soon], True)):
+        told = leaving(approved, Standing(), "UTC", is_awake=is_awake, now=moment)
+        assert (f"{moment + DAY:%Y-%m-%d}" in told) is (is_awake and soon not in approved), told
 
 
 @pytest.mark.parametrize("dies", [False, True])
