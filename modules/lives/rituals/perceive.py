@@ -150,17 +150,16 @@ class RitualLife:
         if ritual is None:
             return Started("unknown", name, ", ".join(one.name for one in listed.values()))
         await self.perceiver.drop_unsaid()
-        if run := await self.rituals.runs.of_day(key, day):
-            return Started("runs-already", ritual.name, run.thread_uri)
-        row = new_opening(key, day, by_hand=True)
+        row, before = new_opening(key, day, by_hand=True), await self.rituals.runs.of_day(key, day)
         known = await self.work.get(OPENING_KIND, row.key)
         if known and known.state != "pending":
             row = new_opening(key, day, by_hand=True, again=True)
-        await self.work.add(row)
-        await handle_now()
+        if before is None:
+            await self.work.add(row)
+            await handle_now()
         if run := await self.rituals.runs.of_day(key, day):
             is_held = "held" in {one.state for one in await self.perceiver.outbox.by_cause(row.cause_id)}
-            return Started("held" if is_held else "opened", ritual.name, run.thread_uri)
+            return Started("held" if is_held else "runs-already" if before else "opened", ritual.name, run.thread_uri)
         after = await self.work.get(OPENING_KIND, row.key)
         if after and after.state == "pending":
             return Started("waits", ritual.name, after.not_before)

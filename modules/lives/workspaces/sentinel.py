@@ -179,7 +179,7 @@ class SentinelStep(CycleStep):
         if not (await self.writer.set_state(repo, sentinel.number, key, "open")).is_new:
             return ""
         return await self._tell(
-            repo, "sentinel-reopened", f"stays finished: #{sentinel.number} is opened again", decision.reason
+            repo, "sentinel-reopened", f"stays finished: #{sentinel.number} is to be opened again", decision.reason
         )
 
     async def _reopen_work(self, repo: Repo, sentinel: Issue, decision: SentinelDecision, occasion: int) -> str:
@@ -195,7 +195,7 @@ class SentinelStep(CycleStep):
         if not (await self.writer.comment(repo, number, f"sentinel-reopened:{key}", words)).is_decided:
             return ""
         await self.writer.set_state(repo, number, f"close-sentinel:{key}", "closed")
-        return await self._tell(repo, "sentinel-closed", f"is not finished: #{number} is closed", decision.reason)
+        return await self._tell(repo, "sentinel-closed", f"is not finished: #{number} is to be closed", decision.reason)
 
     def _feedback(self, number: int, comments: Collection[Comment]) -> tuple[str, str]:
         first = next(iter(without_html_comments(next(iter(comments)).body).strip().splitlines()), "")

@@ -223,7 +223,7 @@ def _changes_asked(facts: MergeFacts) -> MergeDecision:
     if facts.revision == "waits":
         return MergeDecision("wait", "the changes that a reviewer asked for are being made")
     if facts.revision == "none" and _is_rejected(facts):
-        return MergeDecision("give_back", "a reviewer asked for changes, and none were made", "rejected")
+        return MergeDecision("give_back", "the changes that a reviewer last asked for were not made", "rejected")
     return _undecided(facts, "Changes Requested")
 
 

@@ -17,6 +17,7 @@ from common.clock import iso
 from common.files import write_atomic
 from common.person import Person, Trace
 from modules.runtime.database.functions import know_person
+from modules.services.outbox import store as outbox_store
 from modules.services.rights import store
 from modules.services.rituals.policy import MEMO_KIND, memo_mark, opening_cause
 from modules.services.rituals.rituals import RITUALS_OF_PEOPLE
@@ -60,6 +61,9 @@ async def test_an_opening_that_the_owner_rejected_or_that_failed_was_never_open(
         (run,) = await services.rituals.runs.latest("harbour-watch", 5)
         (opening,) = await services.outbox.by_cause(opening_cause(run.key, run.day))
         if is_rejected:
+            held = replace(opening, state="held")
+            await services.database.run(lambda connection: outbox_store.update(connection, held))
+            assert await start(town, RITUAL) == "held"
             await services.outbox.reject(opening.id, "not these words")
         else:
             town.faults.arm(Fault("bad_request", "com.atproto.repo.*"))
