@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from modules.lives.bluesky.types import UNSENT_REPLY
 from modules.lives.growth.types import ReflectionDone
 from modules.runtime.scheduler.types import Loop
 from modules.services.claims.offers import TaskOrders
@@ -78,8 +75,7 @@ class Lives:
                 scheduled,
                 heartbeat,
                 *self.rituals.handlers,
-                self.bluesky.replies,
-                replace(self.bluesky.replies, kind=UNSENT_REPLY),
+                *self.bluesky.replies,
                 services.draft_experiences,
                 *writers,
                 *announcements,

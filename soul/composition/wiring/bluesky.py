@@ -13,7 +13,7 @@ from modules.lives.bluesky.handle import CaseReader, OthersFirst, PostExperience
 from modules.lives.bluesky.perceive import ExpressionLoop, NotificationLoop, PostPerceiver, SessionLoop, warm_up
 from modules.lives.bluesky.publish import Conversations, PendingPosts, Publisher, Tidying
 from modules.lives.bluesky.respond import PostPictures, PostResponder
-from modules.lives.bluesky.types import AWARENESS, REQUEST
+from modules.lives.bluesky.types import AWARENESS, REQUEST, UNSENT_REPLY
 from modules.runtime.scheduler.types import Loop
 from modules.runtime.stages import Stage
 from modules.services.commitments.writer import ReplyCommitments
@@ -51,14 +51,14 @@ class BlueskyState:
 class BlueskyLife:
     """The loops of the life, and the parts that others use. `notices` are lines for the owner about its files.
 
-    `replies` goes into the loop over the table `work`. `warm_up` reads our own feed once, before the first post of our
+    `replies` go into the loop over the table `work`. `warm_up` reads our own feed once, before the first post of our
     own.
     """
 
     loops: tuple[Loop, ...]
     perceiver: PostPerceiver
     awareness: WorkLoop
-    replies: ReplyHandler
+    replies: tuple[ReplyHandler, ...]
     expression: ExpressionCycle
     expressions: Expressions
     tidying: Tidying
@@ -127,7 +127,7 @@ def build_bluesky_life(
         loops=loops,
         perceiver=perceiver,
         awareness=awareness,
-        replies=replies,
+        replies=(replies, replace(replies, kind=UNSENT_REPLY)),
         expression=expression,
         expressions=expressions,
         tidying=_build_tidying(services, state),
