@@ -173,7 +173,7 @@ class Intent:
     @property
     def is_taken_back(self) -> bool:
         """Whether it was rejected or withdrawn, or another act took its place."""
-        return self.rejected or self.outcome == "withdrawn" or self.error == REPLACED
+        return self.rejected or self.outcome == "withdrawn" or (self.error or "").startswith(REPLACED)
 
     @property
     def why_not(self) -> str:
