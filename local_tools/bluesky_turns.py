@@ -281,10 +281,9 @@ def act_terms(turn: Turn, *, is_seen: bool = True, is_order: bool = False, is_gi
 def post_terms(text: str, turn: Turn, *, hold: str = "", is_all: bool = True, older: Intent | None = None) -> ActTerms:
     """Return the terms under which a post with this text is sent.
 
-    An answer to a public request is posted only once. `hold` is why it must wait, if the turn gives no reason; `is_all`
-    says that it has only its text: no picture, and no post that it answers; `older` is the waiting post that it
-    replaces. Unless that waits for approval, it may keep its words, also with words of the owner's line put in if a
-    judge found that the line asks for it.
+    `hold` is why it must wait, if the turn gives no reason; `is_all` says that it has only its text: no picture, and no
+    post that it answers; `older` is the waiting post that it replaces. Unless that waits for approval, it may keep its
+    words, also with words of the owner's line put in if a judge found that the line asks for it.
     """
     is_given = is_all_theirs = is_seen = gives(text, turn)
     if older and older.state != "held":
@@ -296,7 +295,6 @@ def post_terms(text: str, turn: Turn, *, hold: str = "", is_all: bool = True, ol
     return replace(
         terms,
         cause_id=turn.cause_id or turn.loop,
-        once=f"request:{turn.cause_id}" if isinstance(turn.subject, ThreadTurn) else "",
         urgent=terms.by_owner or is_urgent(turn),
         hold=terms.hold or hold,
     )

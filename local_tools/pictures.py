@@ -247,7 +247,7 @@ class PictureTools:
         terms = post_terms(text, turn, is_all=False)
         if not uri:
             return await self._publisher.post(text, terms, pictures=(picture,))
-        terms = dataclasses.replace(terms, once="", own_words=False)
+        terms = dataclasses.replace(terms, own_words=False)
         return await self._publisher.reply(text, StrongRef(uri, cid), terms, root=None, pictures=(picture,))
 
     async def _entry(self, post: str) -> Json | None:

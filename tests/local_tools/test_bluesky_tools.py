@@ -200,6 +200,16 @@ async def test_of_two_additions_in_one_turn_the_second_does_not_replace_the_firs
         assert "queued" in result.content
 
 
+async def test_of_a_public_request_that_is_met_again_after_a_restart_nothing_is_posted_twice(
+    running_town: RunningTown,
+) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        first = await use(life, "bluesky_post", thread(is_owner=True), text="Slate hums.")
+        again = await use(life, "bluesky_post", thread(is_owner=True), text="The gutters sing in the rain.")
+        assert (first.is_error, again.is_error) == (False, True)
+        assert await counted(life.app.services.outbox) == {"pending": 1}
+
+
 async def test_what_was_read_sinks_the_turn_and_an_account_is_then_named_by_its_did(running_town: RunningTown) -> None:
     kit = running_town.account("kit")
     home = running_town.make_home("rowan")

@@ -41,6 +41,7 @@ from modules.services.rituals.types import RitualThread
 _DEEP_THREAD = 10
 _MANY_REPLIES = 3
 _MANY_PEER_POSTS = 2
+_MOST_EARLIER = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,11 @@ class PostCase:
         The words in an address are chosen by its page, not by the person who shares it.
         """
         return self._words_of(self.notification)
+
+    @property
+    def earlier_texts(self) -> dict[str, str]:
+        """The texts, by uri, of the author's older posts that get no turn of their own; of many, the newest."""
+        return {one.uri: self._words_of(one) for one in self.item.earlier[-_MOST_EARLIER:]}
 
     @property
     def link_hosts(self) -> str:

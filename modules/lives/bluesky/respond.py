@@ -17,6 +17,7 @@ from common.session_keys import THREAD_PREFIX
 from common.text.untrusted import clean
 from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.reply_check import Scaffold, scaffold_of
+from modules.lives.bluesky.types import Pending
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import Image, Message, Text
@@ -189,7 +190,7 @@ class PostResponder:
             cause_id=notification.uri,
             subject=replace(subject, scaffold=words.scaffold, picture=offered, said=said, is_among_others=not answers),
             importance=post_case.importance,
-            request=OwnerRequest(notification.text, notification.mentions) if post_case.may_act else None,
+            request=_request_in(post_case.item) if post_case.may_act else None,
         )
         post, told = (_message(text, pictures) for text in (post_case.post_line, words.told))
         session_id = await self.sessions.add_once(key, post, turn.provenance, did=notification.author.did)
@@ -245,6 +246,10 @@ class PostResponder:
         said["post"] = framer.frame("post", author=post_case.author_name, uri=post.uri, text=post_case.text)
         if hosts := post_case.link_hosts:
             said["post"] += "\n" + framer.frame("links", author="several", uri=post.uri, text=hosts)
+        said["earlier"] = "\n".join(
+            framer.frame("post", author=post_case.author_name, uri=uri, text=text)
+            for uri, text in post_case.earlier_texts.items()
+        )
         if quoted := post_case.quoted:
             author = "YOU" if quoted.author.did == post_case.own_did else f"@{quoted.author.handle}"
             said["post"] += "\n" + framer.frame("quoted", author=author, uri=quoted.uri, text=post_case.quoted_text)
@@ -280,6 +285,12 @@ class _Words:
 
     told: str
     scaffold: Scaffold
+
+
+def _request_in(item: Pending) -> OwnerRequest:
+    """Return the owner's words in a post and in their older ones that wait with it."""
+    posts = (*item.earlier, item.notification)
+    return OwnerRequest("\n\n".join(one.text for one in posts), tuple(pair for one in posts for pair in one.mentions))
 
 
 def _message(text: str, pictures: tuple[Text | Image, ...]) -> Message:

@@ -154,7 +154,6 @@ class ActTerms:
 
     Attributes:
         cause_id: what caused it: the uri of a notification, or a name such as `expression`; None if unknown.
-        once: the name under which it is said only once, in whatever words; "" if the words decide.
         urgent: it is sent ahead of the pace.
         by_owner: the owner asked for it, in a turn that contained nobody else's words.
         own_words: the owner asked for it, but did not give its words, or name its target if it has none.
@@ -166,7 +165,6 @@ class ActTerms:
     """
 
     cause_id: str | None
-    once: str = ""
     urgent: bool = False
     by_owner: bool = False
     own_words: bool = False

@@ -10,10 +10,11 @@ import pytest
 from common.errors import Transient
 from modules.runtime.scheduler.policy import get_peer_delay
 from modules.services.work.types import MOST_TRIES, PAUSE_S
+from tests.hasty_clock import HastyClock
 from tests.outbox_rows import newest_intents
-from tests.running_town import RunningTown, awake
+from tests.running_town import RunningTown, awake, call, prompt_of
 from town.atproto.service import Fault
-from town.model.types import Completion
+from town.model.types import ChatRequest, Completion
 
 
 async def test_a_post_that_has_a_reply_of_ours_is_not_put_before_the_model(running_town: RunningTown) -> None:
@@ -135,6 +136,26 @@ async def test_who_takes_back_the_newer_of_two_posts_is_answered_for_the_older_o
         assert (await life.app.services.situation()).waits.posts == 0
     assert sorted(told) == sorted([(taken_back, "dropped"), (asked, "replied")])
     assert len(running_town.texts("rowan")) == 1
+
+
+async def test_two_posts_that_the_owner_orders_in_two_posts_of_one_thread_both_leave(running_town: RunningTown) -> None:
+    orders = ("Nine ferries sail.", "The heron is back at the quay.")
+
+    def posting(request: ChatRequest) -> Completion:
+        tried = sum(message.role == "tool" for message in request.messages)
+        return call("bluesky_post", text=orders[tried]) if tried < 2 else call("bluesky_reply", text="Both fly.")
+
+    running_town.mind.answer = posting
+    home, owner = running_town.make_home("rowan", SOUL_APPROVAL="drafts"), running_town.account("owner")
+    first, _ = running_town.network.post_as(owner, f'@rowan.test please post "{orders[0]}"')
+    running_town.network.post_as(owner, f'@rowan.test and then "{orders[1]}"', reply_to_uri=first)
+    async with awake(home, clock=HastyClock()) as life:
+        await life.look()
+        life.passes(90)
+        await life.send()
+        assert await life.app.services.outbox.held() == []
+    assert first in prompt_of(running_town.mind.asked[0])
+    assert {*orders} <= {*running_town.texts("rowan")}
 
 
 async def test_a_post_whose_thread_cannot_be_read_takes_a_turn_of_its_author_only_once_it_is_read(
