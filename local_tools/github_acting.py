@@ -42,7 +42,7 @@ from modules.services.outbox.github_bodies import (
     StarBody,
 )
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import ActStanding, Intent, standing_of
+from modules.services.outbox.types import ActStanding, Intent, ProposedAction, standing_of
 from modules.services.repository_rules.checking import ForeignRepositories
 from modules.services.schedules.schedules import KIND as SCHEDULE
 from modules.services.skills.skills import Framer, Skills
@@ -246,8 +246,8 @@ class GitHubActing:
     async def propose(self, body: GitHubBody, key: str, turn: Turn, *, again: bool = False) -> ActStanding:
         """Submit an act to the outbox; return its state.
 
-        The same `key` is sent once a day at most; if it is asked for again, the first intent is returned. With `again`
-        this holds only while the first one is on its way.
+        The same `key` is sent once a day at most; if it is asked for again, the first intent is returned. Once that is
+        done, another request with another text is another act; with `again`, any request is.
         """
         now = self.services.clock.now()
         if isinstance(turn.subject, ThreadTurn):
@@ -263,7 +263,8 @@ class GitHubActing:
             act = await self.services.outbox.do_once(replace(action, part=target), _MOST_A_DAY)
             # NOTE(self): if the owner refused it before, a new request is another act.
             was_refused = act.code == "refused" and act.advice is None
-            if not was_refused and not (again and act.code == "done"):
+            is_past = act.code == "done" and (again or _is_another(act.intent, action))
+            if not was_refused and not is_past:
                 break
         if act.active and turn.request:
             turn.request.made.add(act.active.id)
@@ -339,6 +340,14 @@ def _words(body: GitHubBody) -> str:
     if isinstance(body, IssueCommentBody | ReviewBody):
         return body.body
     return body.body or body.title if isinstance(body, IssueBody | IssueUpdateBody | PullRequestBody) else ""
+
+
+def _is_another(done: Intent | None, action: ProposedAction) -> bool:
+    """Return whether an act that is done has another cause and another text, beyond what a repository had added."""
+    if done is None or done.cause_id == action.cause_id:
+        return False
+    texts = ((getattr(one, name, "") for one in (action.body, done.body)) for name in ("title", "body"))
+    return any(given not in stored for given, stored in texts)
 
 
 def _place(body: object) -> tuple[str, str, int] | None:

@@ -95,7 +95,7 @@ class PullRequestTools:
             body=text,
             commit_id=pull.head.sha,
         )
-        sent = await self._acting.send(body, f"{pull.number} {args.event} {pull.head.sha}", turn)
+        sent = await self._acting.send(body, f"{pull.number} {args.event} {pull.head.sha} {body_digest(text)}", turn)
         return await self._acting.with_added(self._told(sent.result_uri), body, sent)
 
     async def create(self, args: PullCreateInput, turn: Turn) -> ToolResult:

@@ -166,7 +166,7 @@ class WorkspaceTools:
             return self.words.error("No Title")
         labels = [label for one in args.labels if (label := one_line(one, _LABEL_CHARS))]
         issue = _issue(repo, title, body or title, tuple(labels) or (MEMO,))
-        sent = await self._acting.send(issue, title, turn)
+        sent = await self._acting.send(issue, f"{MEMO} {title}", turn)
         told = {"success": True, "memo": {"number": sent.issue_number, "title": title, "url": sent.result_uri}}
         made = self._acting.made(MadeThing("issue_made", sent.result_uri or ""), told, turn)
         return await self._acting.with_added(made, issue, sent)
@@ -265,7 +265,7 @@ class WorkspaceTools:
             self.words.stop("No Title")
         body = self._services.phrases.phrase("github.workspace_finished", summary=clean(args.summary).strip())
         issue = _issue(repo, f"{SENTINEL_PREFIX} {summary}", body, (FINISHED_LABEL,))
-        sent = await self._acting.send(issue, "finished", turn)
+        sent = await self._acting.send(issue, "finished", turn, again=True)
         return sent.issue_number
 
 

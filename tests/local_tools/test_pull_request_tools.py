@@ -11,7 +11,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import PullBranch, PullRequest, Review, ReviewState
 from modules.lives.tasks.merge.policy import merge_problem
 from tests.adapters.results import ok
-from tests.local_tools.github_working import MIXED, SITE, Working
+from tests.local_tools.github_working import MIXED, OWNER, SITE, Working
 from tests.loopback import github_at
 from tests.town.github_place import needs_git
 from tests.trusting import account
@@ -115,6 +115,18 @@ async def test_what_is_opened_is_approved_by_another_and_merged_once(site: Site)
 
 
 @needs_git
+async def test_once_a_pull_request_is_closed_another_request_opens_one_of_its_branch(site: Site) -> None:
+    working = site.working
+    first = await working.done("github_create_pr", title="A gate", head="gate", body="It squeaks.")
+    ok(await working.life.app.services.github.update_issue(SITE, site.pull.number, state="closed"))
+    assert await working.done("github_create_pr", title="A gate!", head="gate", body="Oiled.") == first
+    later = await working.use(
+        "github_create_pr", replace(OWNER, cause_id="owner:2"), title="A gate", head="gate", body="Oiled."
+    )
+    assert (later.is_error, len(site.repo.pulls)) == (False, 2), later.content
+
+
+@needs_git
 async def test_the_work_of_others_is_reviewed_and_never_merged_and_ones_own_never_reviewed(site: Site) -> None:
     working = site.working
     ok(await site.kit.pulls.create(SITE, title="Theirs", body="", head="gate", base="main"))
@@ -123,8 +135,10 @@ async def test_the_work_of_others_is_reviewed_and_never_merged_and_ones_own_neve
     assert (await working.use("github_review_pr", pull_number=number, event="REQUEST_CHANGES")).is_error
     for _ in range(2):
         await working.done("github_review_pr", pull_number=number, event="APPROVE", body="It holds.")
+    for said in ("The hinge is rusty.", "The latch sticks."):
+        await working.done("github_review_pr", pull_number=number, event="COMMENT", body=said)
     assert [(one.author.login, one.state, one.commit) for one in site.pull.reviews] == [
-        ("rowan", "APPROVED", site.pull.head)
+        ("rowan", state, site.pull.head) for state in ("APPROVED", "COMMENTED", "COMMENTED")
     ]
     assert [one.body.splitlines()[0] for one in site.pull.issue.comments] == ["Who oils it?"]
     theirs = await working.use("github_merge_pr", pull_number=number)

@@ -91,6 +91,24 @@ async def test_a_memo_is_kept_once_and_a_plan_where_none_is_open(working: Workin
     assert "@kit" not in (issue.body or "")
 
 
+async def test_once_an_issue_is_closed_another_request_with_its_title_and_another_text_opens_another(
+    working: Working,
+) -> None:
+    repo = working.watched_repo()
+    for name, cause, body in (
+        ("github_create_issue", "owner:1", "The gate squeaks."),
+        ("github_create_issue", "owner:1", "It squeaks."),
+        ("github_create_issue", "owner:2", "The gate squeaks."),
+        ("github_create_issue", "owner:2", "The lamp is dark."),
+        ("create_memo", "owner:1", "The gate squeaks."),
+    ):
+        result = await working.use(name, replace(OWNER, cause_id=cause), title="Bug", body=body)
+        assert not result.is_error, result.content
+        await working.life.app.services.github.update_issue(SITE, len(repo.issues), state="closed")
+    texts = [(one.body or "").splitlines()[0] for one in repo.issues.values() if one]
+    assert texts == ["The gate squeaks.", "The lamp is dark.", "The gate squeaks."]
+
+
 async def test_a_plan_is_revised_to_name_files_that_are_there_and_else_stays_as_it_was_drafted(
     working: Working, running_town: RunningTown
 ) -> None:
@@ -138,6 +156,8 @@ async def test_a_workspace_is_finished_only_where_nothing_is_left(working: Worki
     (watched,) = services.workspaces.all()
     assert watched.finished_issue_number == 3
     assert (await working.use("workspace_finish", owner="acme", repo="site", summary="x")).is_error
+    await services.github.update_issue(SITE, 3, state="closed")
+    assert (await working.done("workspace_finish", summary="All done"))["issueNumber"] == 4
 
 
 async def test_repositories_and_accounts_are_read_as_untrusted_text(working: Working) -> None:
