@@ -24,6 +24,7 @@ from modules.services.commitments.naming import (
     CommitmentStatus,
     Enqueued,
     QueuedCommitment,
+    WorkKey,
     free_id,
     repo_of,
     request_hash,
@@ -101,11 +102,25 @@ def duplicate_of(
         if one.status not in LIVE and not _kept_lately(one, now):
             continue
         done = "was made already" if one.status == "completed" else "is committed to already"
-        if one.id.rsplit("-", 1)[-1] == made_hash:
+        if one.id.rsplit("-", 1)[-1] == made_hash and _may_be_one_work(work_key(one), made_work):
             return one, f"the same {done} in this conversation"
         if work_key(one) == made_work:
             return one, f"the same {request.type} {done}"
     return None
+
+
+def _may_be_one_work(one: WorkKey, other: WorkKey) -> bool:
+    """Return whether the same words may mean the same work: both are posts, or in one place as far as both name it."""
+    if "post_bluesky" in {one[0], other[0]}:
+        return one[0] == other[0]
+    return all(ours == theirs or not (ours and theirs) for ours, theirs in zip(_parts(one), _parts(other), strict=True))
+
+
+def _parts(work: WorkKey) -> tuple[str, str, str]:
+    """Return the owner, the name and the issue of the place of a work; "" for each that is not named."""
+    repo, _, number = work[1].partition("#")
+    owner, _, name = repo.rpartition("/")
+    return owner, name, number
 
 
 def is_of_room(commitment: QueuedCommitment, room_id: str) -> bool:

@@ -76,6 +76,14 @@ def test_what_is_committed_or_was_just_kept_is_not_committed_again(fields: dict[
         (wanted("A", repo="acme/site"), wanted("A", thread="at://x", owner="Acme", repoName="Site"), True),
         (wanted("A"), wanted("A", thread="at://x", repoName="docs"), False),
         (wanted("A"), wanted("A", thread="at://x", kind="create_plan"), False),
+        (wanted("A"), wanted("A", owner=""), True),
+        (wanted("A"), wanted("A", repoName="docs"), False),
+        (wanted("A"), wanted("A", kind="post_bluesky", content="Herons."), False),
+        (
+            wanted("Ask", kind="comment_issue", issueNumber=4, body="For a test."),
+            wanted("Ask", kind="comment_issue", issueNumber=5, body="For a test of the latch."),
+            False,
+        ),
         (
             wanted("first", kind="comment_issue", issueNumber=4, body="Cache it."),
             wanted("second", kind="comment_issue", issueNumber=4, body="Drop it."),
