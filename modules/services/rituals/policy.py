@@ -6,7 +6,8 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Literal
 
@@ -124,6 +125,15 @@ def names_ritual(text: str, ritual: DailyRitual) -> bool:
     said, workspace = _plain(text), ritual.workspace.rpartition("/")[2]
     names = filter(None, map(_plain, (ritual.name, workspace)))
     return any(regex.search(rf"{_BEGINS}{regex.escape(bare)}{_ENDS}", said) for bare in names)
+
+
+def meant_first(text: str, listed: Iterable[tuple[str, DailyRitual]]) -> list[tuple[str, DailyRitual]]:
+    """Return the rituals that a text may name, by key: those named themselves, longest name first; if none is, all.
+
+    Rituals may share a workspace, so its name alone does not say which one is meant if another is named.
+    """
+    named = [one for one in listed if names_ritual(text, replace(one[1], workspace=""))]
+    return sorted(named, key=lambda one: -len(one[1].name)) or list(listed)
 
 
 def workspace_of(ritual: DailyRitual, watched: Collection[Repo]) -> Repo | None:

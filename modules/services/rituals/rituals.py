@@ -34,6 +34,7 @@ from modules.services.rituals.policy import (
     RITUAL_RECOGNITION_RUNS,
     gives_view,
     handles_of,
+    meant_first,
     next_opening,
     opens_ritual,
     ritual_key,
@@ -167,7 +168,7 @@ class Rituals:
     async def _opened_by(self, notification: Notification) -> RitualRun | None:
         """Register the thread that a post opens for a ritual of SELF.md; return its run, or None."""
         author = notification.author
-        for key, ritual in self.listed().items():
+        for key, ritual in meant_first(notification.text, self.listed().items()):
             if opens_ritual(notification, ritual, self.atproto.did) and await self._may_open(author, ritual):
                 opened_at = parse_iso(notification.indexed_at)
                 day = local(min(opened_at, self.clock.now()), self.me.timezone).date()

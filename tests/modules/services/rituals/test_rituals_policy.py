@@ -12,6 +12,7 @@ from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.rituals.policy import (
     OpeningProblem,
     handles_of,
+    meant_first,
     memo_place,
     memo_problem,
     memo_title,
@@ -73,6 +74,12 @@ def test_rituals_of_any_script_are_told_apart_named_and_opened() -> None:
     text = "今日の港の見守りです。何が先に動きましたか？"  # noqa: RUF001 - as it is written
     assert opening_problem(text, watch, [], []) is None
     assert opening_problem(text, walk, [], []) == "Unnamed"
+
+
+def test_of_rituals_with_one_workspace_the_one_that_is_named_itself_is_meant_the_longest_name_first() -> None:
+    listed = [(name, DailyRitual(name, "daily", "quay")) for name in ("Watch", "Tide", "Evening tide")]
+    assert meant_first("Evening tide in quay: what was left?", listed) == [listed[2], listed[1]]
+    assert meant_first("At the quay: what was left?", listed) == listed
 
 
 def test_a_workspace_is_one_that_is_watched_and_only_one() -> None:
