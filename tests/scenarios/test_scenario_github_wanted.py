@@ -137,7 +137,7 @@ async def test_the_owner_has_the_last_word_and_says_it_once_for_a_repository(run
         assert (await state_of(soul, issue(place, "A fence")))[0] == "pending"
 
 
-async def test_of_what_the_owner_said_of_a_repository_the_newest_counts_whatever_it_was_about(
+async def test_of_what_the_owner_said_of_a_repository_a_no_counts_whatever_it_was_about(
     running_town: RunningTown,
 ) -> None:
     running_town.mind.answer = minding(rule="conditions")

@@ -379,16 +379,20 @@ def of_kind(connection: sqlite3.Connection, kind: IntentKind, limit: int) -> lis
     return _select(connection, "kind = ?", kind, limit=limit)
 
 
-def newest_of_owner(
+def said_by_owner(
     connection: sqlite3.Connection, kinds: Collection[IntentKind], repo: str, since: str
 ) -> Intent | None:
-    """Return the newest intent of these kinds in a repository since then that the owner ordered, approved or rejected.
+    """Return the newest intent of these kinds in a repository since then that the owner rejected, else let out.
 
-    `repo` is `owner/name` in any case; None if there is none.
+    `repo` is `owner/name` in any case; None if there is none. One that was withdrawn, or never decided, says nothing.
     """
-    said = f"(by_owner OR rejected) AND created_at >= ? AND kind IN ({_marks(kinds)})"
+    of_kind = f"created_at >= ? AND kind IN ({_marks(kinds)})"
     place = "lower(iif(json_valid(body), body, '{}') ->> 'repo') = lower(?)"
-    return next(iter(_select(connection, f"{said} AND {place}", since, *kinds, repo, limit=1)), None)
+    no = "rejected AND instr(coalesce(error, ''), ?) <> 1"
+    yes = "by_owner AND NOT (state IN ('held', 'blocked') OR (state = 'expired' AND own_words))"
+    where, values = f"{of_kind} AND {place}", (since, *kinds, repo)
+    rejected = _select(connection, f"{where} AND {no}", *values, STANDS["withdrawn"], limit=1)
+    return next(iter(rejected or _select(connection, f"{where} AND {yes}", *values, limit=1)), None)
 
 
 def active_on_target(connection: sqlite3.Connection, kind: IntentKind, target: str) -> Intent | None:

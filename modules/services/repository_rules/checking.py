@@ -169,7 +169,7 @@ class RepositoryRules:
             raise unread(known.error, retry_after=known.retry_after)
         since = self.identity.since(repo)
         said = await self.database.run(
-            lambda connection: outbox_rows.newest_of_owner(connection, ASKED, repo.full_name, since)
+            lambda connection: outbox_rows.said_by_owner(connection, ASKED, repo.full_name, since)
         )
         if said and said.rejected:
             return RepositoryVerdict(VerdictCode.OWNER_NO, at=said.created_at)

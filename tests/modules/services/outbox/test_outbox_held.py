@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,7 @@ from modules.runtime.control import Standing
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.services.outbox import approval, store
+from modules.services.outbox.github_bodies import IssueCommentBody
 from modules.services.outbox.leaving import leaving
 from modules.services.outbox.outbox import OutboxLoop
 from modules.services.outbox.policy import MOST_SCHEDULED, SCHEDULE_AHEAD
@@ -155,6 +157,32 @@ async def test_a_rejected_act_never_leaves_and_frees_its_target(running_outbox: 
     assert (await running_outbox.outbox.submit(reply(A, "softer words"))).accepted
     with pytest.raises(NotWaiting, match="1 does not wait any more: it is blocked"):
         await running_outbox.outbox.approve("1")
+
+
+async def test_of_a_repository_a_no_of_the_owner_counts_before_any_yes_and_what_is_undecided_or_taken_back_not_at_all(
+    running_outbox: RunningOutbox,
+) -> None:
+    outbox = running_outbox.outbox
+
+    async def proposed(number: int, **terms: Any) -> str:
+        await running_outbox.clock.advance(1)
+        body = IssueCommentBody(repo="other/lib", number=number, body=f"Comment {number}.")
+        return (await outbox.submit(ProposedAction(body, f"part {number}", **terms))).intent.id
+
+    async def said() -> tuple[bool, str] | None:
+        of = partial(store.said_by_owner, kinds=["issue_comment"], repo="Other/Lib", since="")
+        found = await running_outbox.database.run(of)
+        return (found.rejected, found.id) if found else None
+
+    first, second = await proposed(1, hold="unclear"), await proposed(2, hold="unclear")
+    await outbox.reject(await proposed(3, by_owner=True), outcome="withdrawn")
+    await proposed(4, by_owner=True, own_words=True, hold="drafts")
+    assert await said() is None
+    await outbox.approve(second)
+    assert await said() == (False, second)
+    await outbox.reject(first)
+    await proposed(5, by_owner=True)
+    assert await said() == (True, first)
 
 
 async def test_what_nobody_answers_expires_like_the_rest(running_outbox: RunningOutbox) -> None:
