@@ -301,6 +301,31 @@ async def test_a_plan_that_names_no_issue_is_made_of_none(place: WorkspaceTown) 
 
 
 @pytest.mark.slow
+async def test_after_the_owners_no_to_a_plan_its_issues_are_planned_again_only_with_others(
+    place: WorkspaceTown,
+) -> None:
+    async with place.living(place.home(SOUL_APPROVAL="drafts", WORKSPACE_ORG="acme")) as one:
+        outbox = one.soul.app.services.outbox
+
+        async def reject() -> int:
+            plans = [draft.id for draft in await outbox.held() if draft.kind == "issue"]
+            for plan in plans:
+                await outbox.reject(plan)
+            return len(plans)
+
+        place.opens("kit", "A map")
+        await one.look(times=2)
+        assert await reject() == 1
+        await one.look(HOUR_S, times=2)
+        assert await reject() == 0
+        place.opens("kit", "A clock")
+        await one.look(HOUR_S, times=2)
+        assert await reject() == 1
+        await one.look(HOUR_S, times=2)
+        assert await reject() == 0
+
+
+@pytest.mark.slow
 async def test_an_open_plan_keeps_no_other_issue_from_being_planned_once(place: WorkspaceTown) -> None:
     place.opens("kit", "A map")
     async with place.living() as one:

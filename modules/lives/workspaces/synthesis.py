@@ -1,11 +1,13 @@
 """Makes a plan from the open issues of a workspace that no plan names. They stay open until it is complete.
 
 The watch list says when a workspace was last looked at. The plan is an intent with a key that names the newest plan
-before it, so neither a crash nor an outdated list of issues can create a second plan.
+before it, so neither a crash nor an outdated list of issues can create a second plan; and its issues, so that the
+owner's no to it ends no planning of others.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -118,14 +120,16 @@ class SynthesisStep(CycleStep):
 
     async def _plan(self, repo: Repo, work: Sequence[Issue], plans: Sequence[Issue]) -> str:
         """Propose a plan of those issues that may go into one; return what was recorded, or "" if none is made."""
-        key = f"{_key(repo)}#{max((one.number for one in plans), default=0)}"
-        if (await self.writer.outbox.standing("issue", key)).is_decided:
-            return ""
         accounts = await self.trust.accounts(repo)
         wanted = await self.wanted.of(repo, work, accounts)
         if not wanted.success or not wanted.data:
             reason = "nobody whose words count asked for work on them" if wanted.success else wanted.error
             return await self._tell(f"No plan of the open issues in {repo.full_name} ({len(work)})", reason)
+        beginning = f"{_key(repo)}#{max((one.number for one in plans), default=0)}:"
+        key = f"{beginning}{_digest(wanted.data)}"
+        outbox = self.writer.outbox
+        if await outbox.is_accepted("issue", beginning) or (await outbox.standing("issue", key)).is_decided:
+            return ""
         sources = fitting([await self._source(repo, one, accounts) for one in wanted.data])
         stands = await repository_view(self.github, repo, with_issues=False)
         async with self.attention.take(SYNTHESIS):
@@ -175,6 +179,12 @@ class SynthesisStep(CycleStep):
 
 def _key(repo: Repo) -> str:
     return f"{SYNTHESIS}:{repo.full_name.lower()}"
+
+
+def _digest(issues: Sequence[Issue]) -> str:
+    """Return a digest of the numbers of issues, in any order."""
+    numbers = sorted(one.number for one in issues)
+    return hashlib.sha256(repr(numbers).encode()).hexdigest()[:16]
 
 
 def _has_something(one: PolledWorkspace) -> bool:

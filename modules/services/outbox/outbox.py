@@ -353,7 +353,11 @@ class Outbox:
 
     async def waits(self, kind: IntentKind, prefix: str) -> bool:
         """Return whether an intent of a kind whose target begins with `prefix` was accepted and is not done yet."""
-        return await self.database.run(lambda connection: store.waits(connection, kind, prefix))
+        return await self.database.run(lambda rows: store.is_accepted(rows, kind, prefix, unfinished=True))
+
+    async def is_accepted(self, kind: IntentKind, prefix: str) -> bool:
+        """Return whether an intent of a kind whose target begins with `prefix` is done or may still be."""
+        return await self.database.run(lambda rows: store.is_accepted(rows, kind, prefix))
 
     async def with_picture(self, sha256: str) -> Intent | None:
         """Return the newest active post or reply that shows the picture with that hash, or None."""

@@ -222,11 +222,11 @@ def is_deleted(connection: sqlite3.Connection, intent: Intent) -> bool:
     return any(one.state == "done" for one in deletions)
 
 
-def waits(connection: sqlite3.Connection, kind: IntentKind, prefix: str) -> bool:
-    """Return whether an intent of a kind whose target begins with `prefix` was accepted and is not done yet."""
+def is_accepted(connection: sqlite3.Connection, kind: IntentKind, prefix: str, *, unfinished: bool = False) -> bool:
+    """Return whether an intent of a kind whose target begins with `prefix` was accepted; `unfinished`: not done yet."""
     begins = "target >= ? AND target < ? || char(1114111) AND kind = ?"
-    query = f"SELECT 1 FROM intents WHERE {begins} AND state IN ('held', 'pending', 'sending') LIMIT 1"  # noqa: S608 - constants
-    return connection.execute(query, (prefix, prefix, kind)).fetchone() is not None
+    query = f"SELECT 1 FROM intents WHERE {begins} AND {_ACTIVE} AND NOT (? AND state = 'done') LIMIT 1"  # noqa: S608 - constants
+    return connection.execute(query, (prefix, prefix, kind, unfinished)).fetchone() is not None
 
 
 def responds_to(connection: sqlite3.Connection, did: str, since: datetime) -> bool:
