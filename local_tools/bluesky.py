@@ -361,27 +361,35 @@ _WORDS_CHARS = 90
 
 
 def completed(text: str, thread: ThreadTurn, phrase: Phrase, most: int) -> str:
-    """Return `text` with the link of what the turn made, and with our account on GitHub if that is due.
+    """Return `text` with the links of what the turn made, and with our account on GitHub if that is due.
 
-    Its last sentences are dropped to make room.
+    Its last sentences are dropped to make room, but for no link except the last one. A plan stands for its workspace.
     """
     account = "" if told_account(text, thread.account) else phrase("bluesky.github_account", username=thread.account)
     room = most - grapheme_len(account) - 1 if account else most
-    text = _with_link(text, thread, phrase, room)
+    found = [MadeThing("plan_made", url) for url in (thread.revisions.found,) if url]
+    made = thread.revisions.made or found
+    made = [one for one in made if one.kind != "workspace_made"] or made
+    text = _with_link(text, made[-1], phrase, room) if made else text
+    for one in made[:-1]:
+        more = f"{text} {_line(one, phrase)}"
+        text = text if tells_link(text, one.url) or grapheme_len(more) > room else more
     return add_sentence(text, account, most) if account else text
 
 
-def _with_link(text: str, thread: ThreadTurn, phrase: Phrase, most: int) -> str:
-    made, found = thread.revisions.made, thread.revisions.found
-    last = made[-1] if made else MadeThing("plan_made", found) if found else None
-    if last is None or tells_link(text, last.url):
+def _with_link(text: str, made: MadeThing, phrase: Phrase, most: int) -> str:
+    if tells_link(text, made.url):
         return text
-    words = truncate_graphemes("; ".join(last.words), _WORDS_CHARS)
-    kind = "plan_made" if last.kind == "plan_extended" and not words else last.kind
-    line = phrase(f"bluesky.{kind}", url=last.url, **({"tasks": words} if kind == "plan_extended" else {}))
+    line = _line(made, phrase)
     if grapheme_len(line) > most:
-        return fit_post_text("", last.url, most)
+        return fit_post_text("", made.url, most)
     prose = text.rstrip()
     if grapheme_len(prose) + 1 + grapheme_len(line) > most:
         prose = leading_sentences(prose, most - grapheme_len(line) - 1)
     return f"{prose} {line}".strip()
+
+
+def _line(made: MadeThing, phrase: Phrase) -> str:
+    words = truncate_graphemes("; ".join(made.words), _WORDS_CHARS)
+    kind = "plan_made" if made.kind == "plan_extended" and not words else made.kind
+    return phrase(f"bluesky.{kind}", url=made.url, **({"tasks": words} if kind == "plan_extended" else {}))

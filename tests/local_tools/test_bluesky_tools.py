@@ -415,6 +415,17 @@ def test_of_several_things_the_last_is_told_also_without_words_of_its_own() -> N
     assert completed("", thread_turn(*made), phrase, 300) == f"The plan is here: {URL}"
 
 
+def test_of_several_things_each_link_that_the_words_lack_is_told_if_it_fits() -> None:
+    first, second = (MadeThing("issue_made", f"{URL}{number}") for number in (2, 3))
+    for said, most, told in (
+        (SENTENCE, 300, {first.url, second.url}),
+        (f"Here: {first.url}", 300, {first.url, second.url}),
+        (SENTENCE, 120, {second.url}),
+    ):
+        text = completed(said, thread_turn(first, second), phrase, most)
+        assert {one.url for one in (first, second) if text.count(one.url) == 1} == told
+
+
 ZONE = "Asia/Kolkata"
 MESSAGES = count(1)
 
