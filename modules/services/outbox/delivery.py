@@ -202,17 +202,23 @@ class Delivery:
 
     async def _step(self) -> Intent | None:
         async with self._delivery_lock:
-            now = self.clock.now()
-            intent, hold = await self.database.run(lambda connection: self._pick(connection, now))
-            while self._untold:
-                await self.journal.record(self._untold.pop(0))
-            if intent is None:
+            first, _ = await self._picked(self.clock.now())
+            if first is None:
                 return None
-            with urgency(Urgency.AT_ONCE if policy.goes_first(intent) else Urgency.AHEAD):
+            with urgency(Urgency.AT_ONCE if policy.goes_first(first) else Urgency.AHEAD):
                 if await self.confirm():
                     self._is_unconfirmed = True
                     return None
-                return await self._move(intent, now, hold)
+                # NOTE(self): that may have taken long; the gates are asked about the moment of departure.
+                now = self.clock.now()
+                intent, hold = await self._picked(now)
+                return await self._move(intent, now, hold) if intent else None
+
+    async def _picked(self, now: datetime) -> tuple[Intent | None, str]:
+        picked = await self.database.run(lambda connection: self._pick(connection, now))
+        while self._untold:
+            await self.journal.record(self._untold.pop(0))
+        return picked
 
     def _pick(self, connection: sqlite3.Connection, now: datetime) -> tuple[Intent | None, str]:
         """Return the next intent to move, or None, and why it must wait for approval instead of leaving, or ""."""

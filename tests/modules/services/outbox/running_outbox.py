@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -142,6 +142,10 @@ class HttpSender:
         return Ok(Sent(uri=f"at://{DID}/{intent.kind}/{intent.rkey}", kind="record", id="cid"))
 
 
+async def _confirmed() -> str:
+    return ""
+
+
 @dataclass
 class RunningOutbox:
     """A running outbox with its file, terminal and clock, and the service to which it writes."""
@@ -155,6 +159,7 @@ class RunningOutbox:
     gates: Sequence[Gate] = ()
     at_departure: Sequence[DepartureRule] = ()
     senders: dict[IntentKind, Sender] = field(default_factory=dict)
+    confirm: Callable[[], Awaitable[str]] = _confirmed
     sender_deadline_s: float = 60
     database: Database = field(init=False)
     journal: Journal = field(init=False)
@@ -178,6 +183,7 @@ class RunningOutbox:
             gates=self.gates,
             at_departure=self.at_departure,
             own_did=lambda: DID,
+            confirm=self.confirm,
             sender_deadline_s=self.sender_deadline_s,
         )
 

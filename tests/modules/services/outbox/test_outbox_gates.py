@@ -127,6 +127,21 @@ async def test_a_gate_that_shuts_while_we_look_keeps_the_repeat_in(running_outbo
     assert (kept.state, kept.attempts) == ("sending", 0)
 
 
+async def test_a_gate_that_shuts_while_the_departure_is_confirmed_keeps_it_in(running_outbox: RunningOutbox) -> None:
+    bar = Bar()
+    bar.shut = False
+
+    async def slow() -> str:
+        bar.shut = True
+        return ""
+
+    running_outbox.confirm = slow
+    await under(running_outbox, bar)
+    intent = (await running_outbox.outbox.submit(post("words"))).intent
+    assert (await running_outbox.deliver(intent.id)).state == "pending"
+    assert not running_outbox.service.writes
+
+
 async def test_a_gate_that_breaks_is_shut(running_outbox: RunningOutbox) -> None:
     class Broken:
         def __call__(self, connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:
