@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Literal
 
 from adapters.atproto.types import Notification, Post
+from common.clock import parse_iso_or_none
 from common.design_catalog import speaks_of_design
 from common.facts import PostFacts, SaidLine
 from common.importance import Importance
@@ -150,12 +151,19 @@ class PostCase:
         return not is_opening or self.thread.agent_reply_count > 0
 
     @property
+    def seen(self) -> ThreadSeen:
+        """The event that the thread was read: its root, and up to where."""
+        root, top = self.notification.root, self.thread.focal_path[0].author
+        others = (post.indexed_at for post in self.thread.posts if post.author.did != self.own_did)
+        read_until = max([self.incoming.at, *filter(None, map(parse_iso_or_none, others))])
+        return ThreadSeen(root.cid, top.did, top.handle, self.is_project, read_until)
+
+    @property
     def events(self) -> tuple[ThreadEvent, ...]:
         """The events of the conversation that the thread and the post show: its root, our replies, and the post."""
-        root, top = self.notification.root, self.thread.focal_path[0].author
         ours = (post.uri for post in self.thread.posts if post.author.did == self.own_did and post.reply)
         return (
-            ThreadSeen(root.cid, top.did, top.handle, self.is_project),
+            self.seen,
             *map(Replied, ours),
             OthersReplied(self.incoming),
         )

@@ -65,7 +65,8 @@ class FollowedThread(FileRecord):
     """A thread that we follow.
 
     `concluded_by_silence`: nobody ended it, it only stopped. `reengaged_at`: the time of the post that reopened it.
-    `is_project`: it is about shared work, and has higher limits.
+    `is_project`: it is about shared work, and has higher limits. `read_until`: the newest post by others that was read
+    before it was concluded.
     """
 
     root_uri: str
@@ -88,6 +89,7 @@ class FollowedThread(FileRecord):
     reengagement_count: int = 0
     reengaged_at: Moment | None = None
     is_project: bool = False
+    read_until: Moment | None = None
 
     def is_expired(self, now: datetime) -> bool:
         """Return whether it may be deleted: a week after its end or, if it is stale, 30 days after its last event."""
@@ -106,6 +108,7 @@ class FollowedThread(FileRecord):
                     root_author_handle=event.root_author_handle or self.root_author_handle,
                     last_checked=now,
                     is_project=event.is_project or self.is_project,
+                    read_until=(self.state != "concluded" and event.read_until) or self.read_until,
                 )
             case OthersReplied(post):
                 after = self._after_post(post)
@@ -262,7 +265,8 @@ def _no(code: ConversationCode, reason: str, *, like: bool = True, conclude: boo
 
 
 def _comes_back(conversation: FollowedThread, incoming: Incoming, agent_did: str, *, unlimited: bool) -> bool:
-    is_new = conversation.concluded_at is None or incoming.at > conversation.concluded_at
+    read_until = conversation.read_until or conversation.concluded_at
+    is_new = read_until is None or incoming.at > read_until
     welcome = unlimited or conversation.concluded_by_silence or conversation.reengagement_count < 1
     return welcome and is_new and incoming.did != agent_did and not incoming.is_closing
 

@@ -127,7 +127,7 @@ class Conversations:
         )
         plan = plan_case(post_case, judged)
         left = [Concluded(plan.reason)] if plan.code == "conclude" else []
-        self._keep(spoken.after_all([*reopened, *left], now))
+        self._keep(spoken.after_all([*reopened, post_case.seen, *left], now))
         return plan
 
     def analyze_conversation(self, root_uri: str, agent_did: str, mechanics: SocialMechanics) -> ConversationAnalysis:

@@ -348,12 +348,16 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class ThreadSeen:
-    """The thread came up; the values for its root replace those known. Once `is_project` is set, it stays set."""
+    """The thread came up; the values for its root replace those known. Once `is_project` is set, it stays set.
+
+    `read_until` is the time of the newest post by others in it, None if it was not read.
+    """
 
     root_cid: str | None = None
     root_author_did: str | None = None
     root_author_handle: str | None = None
     is_project: bool = False
+    read_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,6 +114,7 @@ def test_a_thread_is_written_as_others_know_it(path: Path) -> None:
         "source": "notification",
         "reengagementCount": 0,
         "isProject": False,
+        "readUntil": at(),
     }
 
 
@@ -206,6 +207,16 @@ def test_a_plan_is_kept_with_the_conversation_that_it_leaves(
     assert (plan.code, kept.state) == (code, state)
     assert kept.conclusion_reason == (plan.reason if code == "conclude" else None)
     assert (kept.root_author_did, list(kept.participants)) == (did("bob"), [did("ada")])
+
+
+@pytest.mark.parametrize(("minutes", "code"), [(1, "like"), (2, "answer")])
+def test_a_post_written_while_the_model_decides_to_leave_reopens_the_conversation(
+    path: Path, minutes: float, code: str
+) -> None:
+    store(path, minutes=1).plan_case(case_of(notification(minutes=1, root=ROOT)), SocialMechanics())
+    later = store(path, minutes=3)
+    later.mark_conversation_concluded(ROOT, "said it all")
+    assert later.plan_case(case_of(notification(minutes=minutes, root=ROOT)), SocialMechanics()).code == code
 
 
 def test_the_sweep_ends_what_ran_dry_and_tells_which(path: Path) -> None:
