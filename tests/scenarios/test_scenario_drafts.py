@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from common.clock import iso
 from common.text.graphemes import shortened
 from modules.lives.bluesky.types import ActTerms
 from modules.lives.growth.handle import ReflectionHandler
 from modules.lives.messages.policy import drafts_text
+from modules.runtime.control import Standing
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import told_text
 from modules.services.explanation.drafts import in_words
 from modules.services.explanation.why import tell
 from modules.services.outbox.approval import held, waiting
 from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.leaving import leaving
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ProposedAction
 from soul.commands.drafts import run_drafts
@@ -79,6 +83,12 @@ async def test_what_is_scheduled_and_not_approved_leaves_only_once_it_is(running
         at = services.clock.now() + timedelta(days=1)
         await services.outbox.submit(ProposedAction(PostBody(text="Tin."), scheduled_for=at))
         assert "if approved, leaves" in "".join(await typed.answer("/drafts"))
+        (held,) = await services.outbox.held()
+        now = services.clock.now()
+        late = replace(held, scheduled_for=iso(now - timedelta(hours=1)))
+        (text,) = await services.database.run(lambda connection: in_words(connection, [late]))
+        assert text.when(now, "UTC") == "if approved, leaves in its turn"
+        assert leaving([late], Standing(), "UTC", is_awake=True, now=now).startswith("It leaves in its turn")
         await typed.answer("/approve 1")
         assert "if approved" not in "".join(await typed.answer("/drafts"))
         assert len(await services.database.run(waiting)) == 1

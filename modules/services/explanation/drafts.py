@@ -42,8 +42,9 @@ class Draft:
             return "expired"
         if act.state != "held":
             return told(self.departure or Departure(act.scheduled_for or iso(now), ""), now, timezone)
-        at = local(parse_iso(act.scheduled_for or act.expires_at), timezone)
-        return f"{'if approved, leaves' if act.scheduled_for else 'waits until'} {at:%Y-%m-%d %H:%M}"
+        if act.scheduled_for:
+            return f"if approved, {told(Departure(act.scheduled_for, ''), now, timezone)}"
+        return f"waits until {local(parse_iso(act.expires_at), timezone):%Y-%m-%d %H:%M}"
 
 
 def in_words(connection: sqlite3.Connection, intents: Iterable[Intent]) -> list[Draft]:

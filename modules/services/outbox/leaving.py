@@ -22,7 +22,8 @@ def leaving(
     expected: Mapping[str, Departure] | None = None,
 ) -> str:
     """Return when the approved acts leave, in words; `expected` holds the running SOUL's departures by id, if known."""
-    later = [one.scheduled_for for one in approved if one.scheduled_for and one.is_unsent]
+    scheduled = [one.scheduled_for for one in approved if one.scheduled_for and one.is_unsent]
+    later = [at for at in scheduled if parse_iso(at) > now]
     if later and len(later) == len(approved) and is_awake and standing.may_act:
         moments = (f"{local(parse_iso(one), timezone):%Y-%m-%d %H:%M}" for one in sorted({*later}))
         return f"It leaves by itself on {', '.join(moments)}"
