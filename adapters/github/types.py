@@ -279,6 +279,14 @@ class Review:
     author_id: int = 0
 
 
+VERDICTS = frozenset[ReviewState]({"APPROVED", "CHANGES_REQUESTED", "DISMISSED"})
+
+
+def latest_verdicts(reviews: Iterable[Review]) -> dict[int, Review]:
+    """Return the last verdict of each account by its id, including dismissed ones. `reviews` are oldest first."""
+    return {one.author_id: one for one in reviews if one.state in VERDICTS}
+
+
 @dataclass(frozen=True, slots=True)
 class Merge:
     """The result of merging a pull request."""

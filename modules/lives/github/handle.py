@@ -323,15 +323,18 @@ class ThreadHandler(Handler):
         return await self.turns.take(actor, limits_of(importance), places)
 
     async def _close_left(self, waiting: WaitingThread, thread: IssueThread, known: KnownParticipants) -> None:
-        """Close an issue of a workspace that we leave, if nobody waits for anything. One reopened since stays open.
+        """Close an issue of a workspace that we leave, if nobody waits for anything or comments until then.
 
-        An issue that an open plan names is left to that plan, and so is any issue if the plans cannot be read.
+        One reopened since stays open. An issue that an open plan names is left to that plan, and so is any issue if
+        the plans cannot be read.
         """
         if not is_closed_on_leaving(thread, known):
             return
         if (await is_planned(self.github, waiting.place, waiting.number)).or_else("unread"):
             return
-        body = IssueUpdateBody(**for_workspace(waiting.place), number=waiting.number, state="closed")
+        last = max((one.id for one in thread.comments), default=0)
+        at = for_workspace(waiting.place)
+        body = IssueUpdateBody(**at, number=waiting.number, state="closed", last_comment=last)
         # NOTE(self): a separate cause, because answers in a thread are looked up by the thread's cause.
         cause_id = f"{waiting.cause_id}/close"
         await self.outbox.submit(ProposedAction(body, part=f"workspace:{waiting.key}/left", cause_id=cause_id))

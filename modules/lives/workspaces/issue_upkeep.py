@@ -277,8 +277,9 @@ class RestingIssues(CycleStep):
         """
         if await self.closing.was_said(repo, issue.number, _CLOSING):
             comments = (await self.github.list_comments(repo, issue.number)).or_else(())
+            why = "nothing came back after it was announced"
             return is_said_in(comments[-1:], _CLOSING, trusted) and await self.closing.close(
-                repo, issue, _CLOSING, "nothing came back after it was announced"
+                repo, issue, _CLOSING, why, last_comment=comments[-1].id
             )
         code = self._code(repo, issue, last, trusted, now)
         fresh = await self._last_word(repo, issue) if code else None

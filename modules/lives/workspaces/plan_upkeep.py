@@ -98,10 +98,13 @@ class Closing:
         """Return whether we closed an issue for this reason, or are about to."""
         return (await self.writer.outbox.standing("issue_update", act_key(repo, number, what))).active is not None
 
-    async def close(self, repo: Repo, issue: Issue, what: str, why: str) -> bool:
-        """Close an issue, once for this reason; return whether that was proposed now."""
+    async def close(self, repo: Repo, issue: Issue, what: str, why: str, *, last_comment: int | None = None) -> bool:
+        """Close an issue, once for this reason; return whether that was proposed now.
+
+        With `last_comment` it stays open if somebody else comments after that.
+        """
         key = act_key(repo, issue.number, what)
-        if not (await self.writer.set_state(repo, issue.number, key, "closed")).is_new:
+        if not (await self.writer.set_state(repo, issue.number, key, "closed", last_comment=last_comment)).is_new:
             return False
         summary = f"Closing {repo.full_name}#{issue.number}"
         await self.journal.record(Entry("decision", self.loop, summary, line="info", reason=why))

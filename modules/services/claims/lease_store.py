@@ -3,8 +3,9 @@
 A lease is written before its first request is sent and deleted after all of it is undone, so that `kill -9` between two
 requests leaves nothing unknown behind. The view is written after the database, and never read.
 
-The gate stops acts for a task unless the task is ours. It is asked each time before such an act leaves, so that an act
-that was proposed under a claim that is over never leaves.
+The gate stops acts for a task unless the task is ours, and those for one that was offered while it is to be left alone.
+It is asked each time before such an act leaves, so that an act that was proposed under a claim that is over never
+leaves.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from common.clock import Clock, iso, parse_iso
 from common.state import save_state
 from modules.runtime.database.database import Database
+from modules.services.claims.offers import is_left_alone
 from modules.services.claims.policy import Lease, after_start
 from modules.services.outbox.github_bodies import OfTask
 from modules.services.outbox.types import Intent, Wait
@@ -143,13 +145,16 @@ _HELD = "SELECT 1 FROM task_leases WHERE key = ? AND epoch = ? AND stage = 'held
 
 
 def lease_gate(connection: sqlite3.Connection, intent: Intent, now: datetime, /) -> Wait | None:
-    """Return why a branch, a file or a pull request for a task may not leave: its claim is over; else None.
+    """Return why an act for a task may not leave: its claim is over, or the owner wants the task left alone; else None.
 
     An act that was sent once may have arrived already, and is not stopped.
     """
     body = intent.body
     if not isinstance(body, OfTask) or not body.task or intent.first_sent_at is not None:
         return None
+    if not body.epoch:
+        is_left = is_left_alone(connection, body.task)
+        return Wait("you said to leave its task alone", _ASK_AGAIN_S, ends=False) if is_left else None
     if connection.execute(_HELD, (body.task, body.epoch, iso(now))).fetchone():
         return None
     return Wait("the task that it is for is not ours any more", _ASK_AGAIN_S)

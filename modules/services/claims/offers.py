@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adapters.github.types import Repo
 from common.errors import SoulError
 from modules.runtime.events import Event, Publish
-from modules.services.work.table import WorkTable
+from modules.services.work.table import WorkTable, get
 from modules.services.work.types import NewWork, WorkItem
 
 TASKS, PLAN_AWARENESS = "tasks", "plan-awareness"
@@ -140,6 +141,12 @@ def is_ordered(row: WorkItem) -> bool:
 def question_of(row: WorkItem) -> str:
     """Return the question that must be answered before the task of a row continues; "" if there is none."""
     return str(row.payload.get("question") or "") if row.state == "pending" and row.outcome == ASKS else ""
+
+
+def is_left_alone(connection: sqlite3.Connection, task: str) -> bool:
+    """Return whether the owner ordered that the task `owner/repo#12/task-3` be left alone."""
+    row = get(connection, TASK, task.replace("/task-", "/"))
+    return row is not None and is_left(row)
 
 
 def is_left(row: WorkItem) -> bool:

@@ -131,7 +131,10 @@ class _OnIssue(OnGitHub):
 
 
 class OfTask(OnGitHub):
-    """An act that may be done for a task of a plan: `task` is its key ("" for none), `epoch` the claim."""
+    """An act that may be done for a task of a plan: `task` is its key ("" for none), `epoch` the claim.
+
+    `epoch` is 0 once the task was offered, when the act needs no claim any more.
+    """
 
     task: StrictStr = ""
     epoch: StrictInt = 0
@@ -169,8 +172,10 @@ class IssueUpdateBody(_OnIssue):
     """A change of the given fields of issue `number`.
 
     `title` and `body` are not changed if they are "", the others if they are None. `over` is the SHA-256 of the body
-    that was read: if the body is another when this is sent, nothing is changed; "" overwrites any body. The `tasks`
-    whose titles are missing are added to the plan that is the body at that time; with them there is no `body`.
+    that was read: if the body is another when this is sent, nothing is changed; "" overwrites any body. `last_comment`
+    is the id of the newest comment that was read, 0 if there was none: if somebody else commented since, nothing is
+    changed; None changes it whatever was said. The `tasks` whose titles are missing are added to the plan that is the
+    body at that time; with them there is no `body`.
     """
 
     kind: ClassVar[Literal["issue_update"]] = "issue_update"
@@ -180,6 +185,7 @@ class IssueUpdateBody(_OnIssue):
     labels: Names | None = None
     assignees: Names | None = None
     over: Annotated[StrictStr, Field(pattern=r"^([0-9a-f]{64})?$")] = ""
+    last_comment: StrictInt | None = None
     tasks: tuple[Task, ...] = ()
 
     @property
@@ -300,7 +306,7 @@ class ReviewBody(_OnIssue):
         return "\n\n".join(filter(None, (super().words, *lines)))
 
 
-class MergeBody(_OnIssue):
+class MergeBody(_OnIssue, OfTask):
     """The merge of pull request `number` if its newest commit is still `head_sha` ("" for any commit)."""
 
     kind: ClassVar[Literal["merge"]] = "merge"

@@ -77,9 +77,12 @@ class GitHubWriter:
         body = CommentDeletionBody(**for_workspace(repo), number=number, comment_id=comment_id)
         return await self._once(body, key)
 
-    async def set_state(self, repo: Repo, number: int, key: str, state: Literal["open", "closed"]) -> ActStanding:
-        """Close or reopen an issue."""
-        return await self._once(IssueUpdateBody(**for_workspace(repo), number=number, state=state), key)
+    async def set_state(
+        self, repo: Repo, number: int, key: str, state: Literal["open", "closed"], *, last_comment: int | None = None
+    ) -> ActStanding:
+        """Close or reopen an issue; with `last_comment`, only if nobody else commented after it."""
+        body = IssueUpdateBody(**for_workspace(repo), number=number, state=state, last_comment=last_comment)
+        return await self._once(body, key)
 
     async def label(
         self, repo: Repo, number: int, key: str, change: tuple[Sequence[str], Sequence[str]]

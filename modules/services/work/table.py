@@ -117,9 +117,7 @@ class WorkTable:
 
     async def get(self, kind: str, key: str) -> WorkItem | None:
         """Return one row, settled or not, or None."""
-        query = f"SELECT {_COLUMNS} FROM work WHERE kind = ? AND key = ?"  # noqa: S608 - a constant
-        found = await self.database.run(lambda connection: _items(connection, query, (kind, key)))
-        return found[0] if found else None
+        return await self.database.run(lambda connection: get(connection, kind, key))
 
     async def newest(self, kind: str, limit: int, *, key_prefix: str = "", having: str = "") -> list[WorkItem]:
         """Return the newest rows of a kind whose key begins with `key_prefix`, settled or not.
@@ -206,6 +204,12 @@ def add(connection: sqlite3.Connection, new: Sequence[NewWork], now: str) -> int
     before = connection.total_changes
     connection.executemany(_ADD, [_row(one, now) for one in new])
     return connection.total_changes - before
+
+
+def get(connection: sqlite3.Connection, kind: str, key: str) -> WorkItem | None:
+    """Return a row, or None."""
+    query = f"SELECT {_COLUMNS} FROM work WHERE kind = ? AND key = ?"  # noqa: S608 - a constant
+    return next(iter(_items(connection, query, (kind, key))), None)
 
 
 def newest(

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
-from adapters.github.types import Account, PullRequest, Review
+from adapters.github.types import VERDICTS, Account, PullRequest, Review, latest_verdicts
 from common.election import ranked
 from modules.services.workspaces.trust import TrustedAccounts
 
 REVIEWERS = 2
 """The number of reviewers that are asked."""
-
-_VERDICTS = frozenset({"APPROVED", "CHANGES_REQUESTED", "DISMISSED"})
 
 ReviewCause = Literal[
     "requested",  # our review is requested by name
@@ -62,14 +60,9 @@ def reviews_to_answer(sha: str, reviews: Sequence[Review], trusted: TrustedAccou
         return asking
     here = [one for one in reviews if one.commit_id == sha]
     counting = [one for one in here if trusted.covers_besides_us(Account(one.author_id, one.author))]
-    if any(one.state in _VERDICTS for one in counting):
+    if any(one.state in VERDICTS for one in counting):
         return []
     return list({one.author_id: one for one in counting if one.state == "COMMENTED"}.values())
-
-
-def latest_verdicts(reviews: Iterable[Review]) -> dict[int, Review]:
-    """Return the last verdict of each account by its id, including dismissed ones. `reviews` are oldest first."""
-    return {one.author_id: one for one in reviews if one.state in _VERDICTS}
 
 
 def review_cause(
@@ -97,7 +90,7 @@ def review_cause(
         return "requested"
     if own:
         return "again"
-    judged = (one for one in given if one.commit_id == pull.head.sha and one.state in _VERDICTS)
+    judged = (one for one in given if one.commit_id == pull.head.sha and one.state in VERDICTS)
     others = {Account(one.author_id, one.author) for one in judged}.union(pull.requested_reviewers) - {pull.account}
     others = {one for one in others if trusted.covers(one)}
     if not trusted.is_program(pull.account) or len(others) >= REVIEWERS:

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from adapters.git.worktree import Merging, Worktree
 from adapters.github.client import GitHub
-from adapters.github.types import Account, PullRequest, Repo, Review
+from adapters.github.types import Account, PullRequest, Repo, Review, latest_verdicts
 from common.clock import Clock
 from common.files import delete_tree
 from common.line_kind import LineKind
@@ -78,7 +78,7 @@ from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.acting import SEEN_WITHIN
-from modules.services.workspaces.reviewers import REVIEWERS, latest_verdicts, pick_reviewers, requested_changes
+from modules.services.workspaces.reviewers import REVIEWERS, pick_reviewers, requested_changes
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust, plan_of
 
 CONFLICT = "conflict"
@@ -209,6 +209,7 @@ class PullActs:
         body = MergeBody(
             **for_workspace(self.repo),
             number=self.pull.number,
+            task=self.task_cause if self.task else "",
             title=title,
             message="\n".join(filter(None, (self.by and f"Assisted-by: {self.by}", self.credit))),
             head_sha=self.pull.head.sha,
@@ -345,7 +346,9 @@ class MergeHandler(Handler):
             return Disposition("later", "taken-up", "another SOUL has its task now", LOOK_AGAIN_S)
         if decision.code in {"merge", "ask_owner"}:
             failing = await self.failing(item, acts.repo, acts.pull)
-            decision = judge_merge(replace(facts, failing=failing))
+            # NOTE(self): the tests may have taken long enough for another review.
+            latest = (await self.github.pulls.reviews(acts.repo, acts.pull.number)).or_raise()
+            decision = judge_merge(replace(facts, failing=failing, reviews=latest))
         return await self._do(acts, decision)
 
     async def _do(self, acts: PullActs, decision: MergeDecision) -> Disposition:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
-from adapters.github.types import Account, PullRequest, Review
+from adapters.github.types import Account, PullRequest, Review, latest_verdicts
 from common.clock import Since, parse_iso
-from modules.services.workspaces.reviewers import latest_verdicts
 
 ALONE_AFTER = timedelta(minutes=30)
 """The age from which a pull request is merged without a review if nobody can review it."""

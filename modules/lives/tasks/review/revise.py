@@ -312,6 +312,7 @@ class RevisionHandler(Handler):
         shown = f"{made.summary}\n\n{shown_changes(changes, clone)}"
         push = PushBody(
             **for_workspace(acts.repo),
+            task=acts.cause,
             text=shown,
             branch=changes.branch,
             sha=changes.sha,

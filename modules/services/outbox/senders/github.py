@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from urllib.parse import quote
 
@@ -21,6 +22,7 @@ from adapters.github.types import (
     Review,
     ReviewState,
     fit_title,
+    latest_verdicts,
 )
 from common.clock import parse_iso
 from common.result import LASTING, ApiResult, Err, Ok, answering
@@ -72,6 +74,7 @@ _STATES: dict[str, ReviewState] = {
 }
 _DUPLICATE = "Duplicate of #{number}"
 """GitHub's own words for marking an issue as the duplicate of another."""
+_CLOSED = OvertakenErr("the pull request was closed", "invalid")
 _MARK = re.compile(r"(?<!\s)\s*<!-- soul:intent=[0-9a-f]* -->\s*\Z")
 
 
@@ -147,6 +150,10 @@ class GitHubSender(ChangeSender[WithWords]):
         arrived = next((one for one in found if mine in one.body), None)
         if arrived is None and departs:
             arrived = next((one for one in found if _same(one, body)), None)
+        if arrived is None and departs and isinstance(body, ReviewBody):
+            pull = (await self._github.pulls.get(repo_of(body), body.number)).or_raise()
+            if pull.state == "closed":
+                _CLOSED.or_raise()
         return _sent(arrived) if arrived else None
 
     async def _own(self, body: WithWords) -> Sequence[Written]:
@@ -219,6 +226,8 @@ class IssueChangeSender(ChangeSender[IssueChange]):
             case IssueUpdateBody():
                 text = _new_text(issue, body)
                 done = _is_updated(issue, body, text if isinstance(text, str) else text.or_raise())
+                if departs and not done and body.last_comment is not None and await self._is_answered(body):
+                    CHANGED.or_raise()
             case LabelBody():
                 has = folded(issue.labels)
                 done = folded(body.add) <= has and not folded(body.remove) & has
@@ -240,6 +249,12 @@ class IssueChangeSender(ChangeSender[IssueChange]):
             case CommentDeletionBody():
                 (await self._github.delete_comment(repo_of(body), body.comment_id)).or_raise()
         return Sent(f"{self._github.page(repo_of(body))}/issues/{body.number}", "issue", str(body.number))
+
+    async def _is_answered(self, body: IssueUpdateBody) -> bool:
+        """Return whether somebody else commented after the last comment that was read."""
+        comments = (await self._github.list_comments(repo_of(body), body.number)).or_raise()
+        login, last = self._github.login.lower(), body.last_comment or 0
+        return any(one.id > last and one.author.lower() != login for one in comments)
 
     async def _update(self, body: IssueUpdateBody) -> Sent:
         github, repo, number = self._github, repo_of(body), body.number
@@ -324,7 +339,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             case PullRequestBody():
                 return await self._look_for_pull(intent, body)
             case ReviewRequestBody() | MergeBody():
-                return await self._look_at_pull(body)
+                return await self._look_at_pull(body, since=intent.created_at if departs else "")
             case RefBody(action="delete"):
                 return await self._look_for_deleted(body)
             case RefBody():
@@ -370,7 +385,8 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         )
         return sent(made.or_raise())
 
-    async def _look_at_pull(self, body: ReviewRequestBody | MergeBody) -> Sent | None:
+    async def _look_at_pull(self, body: ReviewRequestBody | MergeBody, *, since: str) -> Sent | None:
+        """Look at the pull request; with `since`, a merge is refused if somebody asked for changes after that time."""
         pull = (await self._github.pulls.get(repo_of(body), body.number)).or_raise()
         if isinstance(body, ReviewRequestBody):
             asked = folded(tuple(one.login for one in pull.requested_reviewers))
@@ -378,8 +394,20 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         if pull.merged:
             return Sent(pull.html_url, "commit", pull.merge_commit_sha)
         if pull.state == "closed":
-            OvertakenErr("the pull request was closed", "invalid").or_raise()
-        return CHANGED.or_raise() if body.head_sha and body.head_sha != pull.head.sha else None
+            _CLOSED.or_raise()
+        if body.head_sha and body.head_sha != pull.head.sha:
+            CHANGED.or_raise()
+        if since and (by := await self._objector(body, parse_iso(since).replace(microsecond=0))):
+            OvertakenErr(f"@{by} asked for changes since it was proposed", "invalid").or_raise()
+        return None
+
+    async def _objector(self, body: MergeBody, since: datetime) -> str:
+        """Return the login of one of those who may push whose last verdict since a time asks for changes, or ""."""
+        pulls, repositories, repo = self._github.pulls, self._github.repositories, repo_of(body)
+        last = latest_verdicts((await pulls.reviews(repo, body.number)).or_raise()).values()
+        asking = [one for one in last if one.state == "CHANGES_REQUESTED" and parse_iso(one.submitted_at) >= since]
+        pushers = {one.id for one in (await repositories.pushers(repo)).or_raise()} if asking else set[int]()
+        return next((one.author for one in asking if one.author_id in pushers), "")
 
     async def _merge(self, body: MergeBody) -> Sent:
         """Merge it by the requested method, else by the first other one that is allowed, else by the merge queue."""
@@ -531,7 +559,7 @@ class BranchUpdateSender(ChangeSender[BranchUpdateBody]):
         repo = repo_of(body)
         pull = (await self._github.pulls.get(repo, body.number)).or_raise()
         if pull.state == "closed":
-            OvertakenErr("the pull request was closed", "invalid").or_raise()
+            _CLOSED.or_raise()
         if pull.head.sha == body.head_sha:
             return None
         commit = (await self._github.refs.commit(repo, pull.head.sha)).or_raise()

@@ -244,6 +244,10 @@ INTENT = (
     "INSERT INTO intents (id, kind, target, body, body_hash, dedup_key, rkey, created_at, expires_at, state)"
     " VALUES (:id, :kind, :target, :body, '', '', :id, :id, 'e', 'pending')"
 )
+WORK = (
+    "INSERT INTO work (kind, key, payload, author, importance, not_before, created_at, cause_id, rank, version, state)"
+    " VALUES ('task', ?, ?, '', 'owner', '', '', '', 0, '', 'done')"
+)
 LEASE_ROW = (
     "INSERT INTO task_leases VALUES (:key, 'owner', 'site', 12, 3, 'soul', 'held', :epoch, 1, '', '',"
     " '2026-01-06T00:00:00.000Z', NULL)"
@@ -251,13 +255,17 @@ LEASE_ROW = (
 
 
 @pytest.mark.parametrize("epoch", [4, 5, None])
-async def test_an_act_for_a_task_leaves_only_while_that_is_ours(tmp_path: Path, epoch: int | None) -> None:
+async def test_an_act_for_a_task_leaves_only_while_that_is_ours_and_wanted(tmp_path: Path, epoch: int | None) -> None:
     path = tmp_path / "soul.db"
     lay_database(path)
     of_task = json.dumps(PUSH | {"task": TASK, "epoch": 4})
     with closing(sqlite3.connect(path)) as rows:
         rows.execute(INTENT, {"id": "push", "kind": "push", "target": f"{TASK}@4:push", "body": of_task})
         rows.execute(INTENT, {"id": "free", "kind": "push", "target": "owner@site", "body": json.dumps(PUSH)})
+        for number, left in ((3, "false"), (4, "true")):
+            merge = json.dumps({"repo": "owner/site", "number": 7, "task": f"owner/site#12/task-{number}"})
+            rows.execute(INTENT, {"id": f"merge{number}", "kind": "merge", "target": "", "body": merge})
+            rows.execute(WORK, (f"owner/site#12/{number}", f'{{"left":{left}}}'))
         asked = {"id": "asked", "kind": "review_request", "target": f"{TASK}@4:reviewer:ada", "body": REVIEW}
         rows.execute(INTENT, asked)
         if epoch:
@@ -277,6 +285,7 @@ async def test_an_act_for_a_task_leaves_only_while_that_is_ours(tmp_path: Path, 
         await database.close()
     assert (said["push"] is None) == (epoch == 4)
     assert (said["free"], said["asked"]) == (None, None)
+    assert [said[name] is None for name in ("merge3", "merge4")] == [True, False]
 
 
 CAUSE = "task-end:1"

@@ -5,16 +5,16 @@ Proves what keeps an approved pull request of ours from being merged: an old bra
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest
 from modules.lives.tasks.handle import PAUSE_S
-from modules.lives.tasks.merge.handle import CONFLICT, LOOK_AGAIN_S
+from modules.lives.tasks.merge.handle import CONFLICT, LOOK_AGAIN_S, MergeHandler
 from modules.lives.tasks.merge.perceive import MERGE
 from modules.lives.tasks.offering import TaskActs
 from modules.lives.tasks.review.rounds import REVISION, Round
@@ -77,11 +77,13 @@ class Merging:
         assert opened
         return Opened(opened.result_uri or "", "It counts.")
 
-    async def looks(self) -> None:
+    async def looks(self, failing: Callable[..., Awaitable[Sequence[str]]] | None = None) -> None:
         """Let the SOUL, as if just started, look at its pull requests once after the waiting time."""
         self.site.clock.ahead += LOOK_AGAIN_S + 1
         services = self.site.services
         loop = build_merge_loop(services, build_code_work(services, build_installer(services)))
+        if failing and isinstance(handler := loop.handlers[0], MergeHandler):
+            loop = replace(loop, handlers=(replace(handler, failing=failing),))
         await while_it_sends(services.outbox, loop.run())
 
     async def line(self) -> TaskLine:
@@ -315,6 +317,21 @@ async def test_while_it_is_unknown_whose_reviews_count_nothing_is_merged_and_the
         await place.looks()
         town_github.faults.clear()
         assert (place.pull.merged_at, await place.site.services.outbox.held()) == (None, [])
+
+
+async def test_changes_that_are_asked_for_while_its_merge_is_tested_keep_it_from_being_merged(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with merging(town_github, SOUL_SPEED="1") as place:
+        await place.approves()
+
+        async def failing(*_: object) -> Sequence[str]:
+            ok(await place.kit.pulls.create_review(SITE, place.pull.number, event="REQUEST_CHANGES", body="Wait."))
+            return ()
+
+        await place.looks(failing)
+        merges = [one for one in await newest_intents(place.site.services.outbox, 20) if one.kind == "merge"]
+        assert (place.pull.merged_at, merges) == (None, [])
 
 
 @pytest.mark.parametrize(("outcome", "state"), [("over", "open"), ("answered", "open"), ("code_unfit", "closed")])

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import asdict, replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
-from common.clock import SystemClock, iso
+from common.clock import SystemClock, iso, parse_iso
 from modules.services.outbox.bodies import IntentKind, KnownBody, LikeBody, read_body
 from modules.services.outbox.github_bodies import CREATING, GITHUB_KINDS, body_digest
 from modules.services.outbox.senders.github import github_senders
@@ -322,6 +323,34 @@ async def test_a_merge_waits_for_nobody_who_moved_on(garden: Garden) -> None:
     closed = act("merge", number=number, head_sha=garden.branch)
     assert err(await garden.sender("merge").send(closed)).kind == "invalid"
     assert ok(await garden.sender("merge").find(closed)) is None
+
+
+async def test_a_merge_is_refused_over_changes_that_were_asked_for_since_it_was_proposed(garden: Garden) -> None:
+    garden.pull = await garden.opened()
+    merge = act("merge", number=garden.pull, head_sha=garden.branch)
+    ask = act("review", number=garden.pull, event="REQUEST_CHANGES", body="No.", commit_id=garden.branch)
+    ok(await garden.sender("review", "bea").send(ask))
+    (asked,) = ok(await garden.client("ada").pulls.reviews(REPO, garden.pull))
+    early, late = (iso(parse_iso(asked.submitted_at) + timedelta(minutes=minutes)) for minutes in (-1, 1))
+    assert "@bea" in err(await garden.sender("merge").send(replace(merge, created_at=early))).error
+    ok(await garden.sender("merge").send(replace(merge, created_at=late)))
+
+
+async def test_a_review_is_refused_once_the_pull_request_is_closed(garden: Garden) -> None:
+    garden.pull = await garden.opened()
+    ok(await garden.client("ada").update_issue(REPO, garden.pull, state="closed"))
+    review = act("review", number=garden.pull, event="COMMENT", body="Fine.", commit_id=garden.branch)
+    assert err(await garden.sender("review", "bea").send(review)).kind == "invalid"
+
+
+async def test_an_issue_is_closed_only_if_nobody_else_commented_after_what_was_read(garden: Garden) -> None:
+    close, ada = act("issue_update", number=1, state="closed", last_comment=0), garden.client("ada")
+    ok(await ada.create_comment(REPO, 1, "I leave."))
+    asked = ok(await garden.client("bea").create_comment(REPO, 1, "One more question."))
+    assert err(await garden.sender("issue_update").send(close)).kind == "invalid"
+    seen = act("issue_update", number=1, state="closed", last_comment=asked.id)
+    ok(await garden.sender("issue_update").send(seen))
+    assert ok(await ada.get_issue(REPO, 1)).state == "closed"
 
 
 async def test_what_the_repository_does_not_let_be_merged_in_one_way_is_merged_in_another(garden: Garden) -> None:
