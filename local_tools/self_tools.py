@@ -82,7 +82,8 @@ class SelfTools:
         self.words = ToolWords(self.skills, OWN_TOOLS)
 
     async def read(self, args: NoInput, turn: Turn) -> ToolResult:
-        return ToolResult(read_self(self.home) or self.words.answer("Self Empty"))
+        turn.files[SELF] = read_self(self.home)
+        return ToolResult(turn.files[SELF] or self.words.answer("Self Empty"))
 
     async def day(self, args: DayReadInput, turn: Turn) -> ToolResult:
         try:
@@ -118,7 +119,10 @@ class SelfTools:
             section=args.section,
             drops=args.drops if reflects else None,
             is_own=turn.rests_on >= Provenance.SELF,
+            base=turn.files.get(keeper.document),
         )
+        if change.text:
+            turn.files[keeper.document] = change.text
         return told_change(self.words, keeper.document, change)
 
     async def as_edit(self, args: SelfUpdateInput, request: OwnerRequest) -> tuple[BaseModel, str]:
@@ -172,7 +176,8 @@ def told_change(words: ToolWords, document: str, change: SelfEdit) -> ToolResult
             told = words.answer("Self Held", file=document, reason=change.reason, is_replacing=change.is_replacing)
             return ToolResult(told, outcome=replace(outcome, held=True))
         case _:
-            return replace(words.error("Self Not Changed", file=document, reason=change.reason), outcome=outcome)
+            refused = words.error("Self Not Changed", file=document, reason=change.reason, now=change.text)
+            return replace(refused, outcome=outcome)
 
 
 def is_owners_own(turn: Turn) -> bool:

@@ -106,7 +106,7 @@ class SkillTools:
             words={kind: self._words_of(kind) for kind in _TURNS},
         )
         if problem:
-            return self.words.error("Self Not Changed", file=f"the skill {draft.name[:40]!r}", reason=problem)
+            return self.words.error("Self Not Changed", file=f"the skill {draft.name[:40]!r}", reason=problem, now="")
         reflects = turn.subject if isinstance(turn.subject, ReflectionTurn) else None
         cited = reflects.cited(args.experiences) if reflects else ()
         proposal = reflects.proposal if reflects else ""

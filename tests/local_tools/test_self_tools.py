@@ -47,6 +47,7 @@ class Rig:
 
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    OWN.files.clear()
     async with open_self_home(tmp_path) as self_home:
         tools = self_tools(
             SelfTools(
@@ -85,6 +86,24 @@ async def test_the_soul_itself_and_its_owner_can(rig: Rig, provenance: Provenanc
     assert (result.is_error, rig.self_home.text) == (False, GROWN)
     assert result.content.startswith("SELF.md is changed")
     assert rig.self_home.versions[0].cites == (POST,)
+
+
+async def test_what_its_owner_changed_since_it_read_the_file_is_kept(rig: Rig) -> None:
+    read, own = replace(OWN, files={"SELF.md": BORN}), BORN.replace("# ", "# Of ", 1)
+    await rig.self_home.keeper.change(f"{BORN}- Slate.\n", reason="the owner's", by="owner")
+    assert not (await rig.use("self_update", read, content=own, reason="a thought")).is_error
+    assert rig.self_home.text == f"{own}- Slate.\n"
+    assert not (await rig.use("self_update", read, content=f"{own}- Brass.\n", reason="a thought")).is_error
+    assert rig.self_home.text == f"{own}- Brass.\n- Slate.\n"
+
+
+async def test_a_change_of_lines_that_its_owner_changed_since_is_refused_once_with_the_text_of_today(rig: Rig) -> None:
+    read, line = replace(OWN, files={"SELF.md": BORN}), BORN.splitlines()[-1]
+    todays, own = BORN.replace(line, "- Brass."), BORN.replace(line, "- Slate.")
+    await rig.self_home.keeper.change(todays, reason="the owner's", by="owner")
+    refused = await rig.use("self_update", read, content=own, reason="a thought")
+    assert (refused.is_error, "- Brass." in refused.content, rig.self_home.text) == (True, True, todays)
+    assert not (await rig.use("self_update", read, content=own, reason="a thought")).is_error
 
 
 async def test_when_a_strangers_words_came_into_the_owners_turn_the_change_waits_for_the_owner(rig: Rig) -> None:

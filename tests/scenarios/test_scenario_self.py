@@ -16,7 +16,7 @@ from soul.commands.run import owner_commands
 from soul.commands.self_ import run_self_rollback
 from tests.owner_lines import answered
 from tests.running_town import Answering, RunningTown, awake, call
-from town.model.types import Completion
+from town.model.types import ChatRequest, Completion
 
 UPDATE = call("self_update", section="Values", content="- Tin roofs deserve respect.", reason="we spoke of roofs")
 
@@ -29,6 +29,20 @@ def saying(*model_calls: Completion) -> Answering:
 
 def _changed(home: Home) -> bool:
     return "Tin roofs deserve respect." in read_self(home)
+
+
+async def test_what_the_owner_edits_while_the_model_thinks_is_not_overwritten(running_town: RunningTown) -> None:
+    home, said = running_town.make_home("rowan"), saying(UPDATE)
+
+    def answer(asked: ChatRequest) -> Completion:
+        home.self_md.write_text(read_self(home).replace("A small true thing", "One small true thing"))
+        return said(asked)
+
+    running_town.mind.answer = answer
+    async with awake(home) as life:
+        assert await answered(life.app.owner, "Please value tin roofs.") == "So it is."
+    assert "One small true thing" in read_self(home)
+    assert not _changed(home)
 
 
 async def test_the_owner_asks_for_a_change_sees_it_and_takes_it_back_while_the_soul_lives(

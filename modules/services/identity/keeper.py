@@ -33,6 +33,7 @@ _ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])(?:\s|$)")
 _INDENT = re.compile(r"\s*")
 _LARGER = re.compile(r"\s*[|<]")
 _OF_MORE = "it would lose more than lines that are about one person alone"
+_CHANGED_SINCE = "it was changed since it was read"
 _OPERATIONAL = "it would change how the SOUL is run"
 
 
@@ -199,6 +200,7 @@ class SelfKeeper:
         section: str = "",
         drops: Sequence[str] | None = None,
         is_own: bool = False,
+        base: str | None = None,
     ) -> SelfEdit:
         """Make `content` the whole document, hold it for the owner, or refuse it; never raises for policy.
 
@@ -213,6 +215,8 @@ class SelfKeeper:
             section: the heading of the one section that changes; "" for the whole.
             drops: headings of sections that may go; any other that `content` lacks is put back. None: any may go.
             is_own: only words of the SOUL and its owner are behind it.
+            base: the text that its author had read; None for today's. What was changed since is kept, and a change of
+                such lines is refused.
 
         Raises:
             StorageError: the disk is full or refuses; SELF.md is then as it was.
@@ -223,13 +227,20 @@ class SelfKeeper:
         proposed = ProposedSelf(content, why, by, tuple(cites), hold, unasked, is_own=is_own)
 
         def admit() -> SelfEdit:
-            return self._admit(replace(proposed, content=self._whole(content, section, drops)))
+            today = self._text()
+            before = today if base is None or base.strip().splitlines() == today.strip().splitlines() else base
+            whole = self._whole(before, content, section, drops)
+            merged = whole if before is today or not content.strip() else policy.reapplied(before, whole, today)
+            if merged is None:
+                return SelfEdit("refused", _CHANGED_SINCE, text=today)
+            change = self._admit(replace(proposed, content=merged))
+            return replace(change, text=whole) if change.status == "changed" else change
 
         return await self._tell(proposed, await self._alone(admit))
 
     async def compared(self, content: str, section: str = "") -> tuple[str, str]:
         """Return the document as it is and as `change` would make it. Raises as `change`."""
-        return await self._alone(lambda: (self._text(), self._whole(content, section, None)))
+        return await self._alone(lambda: ((now := self._text()), self._whole(now, content, section, None)))
 
     async def forget(self, names: Names, is_certain: Names, *, reason: str) -> SelfEdit:
         """Remove a person's name from SELF.md and from the waiting change; the journal does not tell who it is.
@@ -313,8 +324,7 @@ class SelfKeeper:
     def _text(self) -> str:
         return self._history.current().decode(errors="replace")
 
-    def _whole(self, content: str, section: str, drops: Sequence[str] | None) -> str:
-        before = self._text() if content.strip() else ""
+    def _whole(self, before: str, content: str, section: str, drops: Sequence[str] | None) -> str:
         if section.strip() and content.strip():
             return policy.with_section(before, section, content)
         if drops is not None and content.strip():

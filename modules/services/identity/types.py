@@ -53,6 +53,8 @@ class SelfEdit:
         by_hand: the version that keeps a text edited by hand which this change replaced.
         still_waits: it was made while another change waits, which stays.
         is_replacing: another change waited, which is dropped for this one.
+        text: the text that its author knows if it was changed; today's if it was refused because that is another than
+            the one that they had read.
 
     """
 
@@ -64,6 +66,7 @@ class SelfEdit:
     by_hand: str = ""
     still_waits: bool = False
     is_replacing: bool = False
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from common.wording import number
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.llm.dialect import GROUPS, CacheGroup, PromptBlock
 from modules.services.agent.prompt.fitting import (
+    HEARTBEAT,
     RULE,
     Audience,
     BootstrapResult,
@@ -41,6 +42,7 @@ from modules.services.agent.prompt.sources import (
     DAYS,
     DAYS_BEFORE,
     EXTRA,
+    GOALS,
     IDENTITY,
     MEMORY,
     MEMORY_SINCE,
@@ -51,6 +53,7 @@ from modules.services.agent.prompt.sources import (
     ROWS,
     RUNTIME,
     SAID_BEFORE,
+    SELF,
     SKILLS,
     TASK,
     Gathered,
@@ -197,12 +200,14 @@ class TurnPrompt(SystemPrompt):
     """The system prompt of one turn.
 
     `provenance` is that of the least trusted words in it, None if all are the SOUL's own; `session_key` names the
-    conversation; `own_skills` holds the pages of the SOUL's own skills that are in it.
+    conversation; `own_skills` holds the pages of the SOUL's own skills that are in it, and `files` the texts of the
+    files that it may change, by name.
     """
 
     provenance: Provenance | None = None
     session_key: str = ""
     own_skills: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def has(self, part: str) -> bool:
         """Return whether it has a part of that name."""
@@ -434,6 +439,7 @@ def _turn_prompt(result: BootstrapResult, found: Gathered, session_key: str) -> 
         provenance=min((word for word in words if word is not None), default=None),
         session_key=session_key,
         own_skills=found.texts.get(OWN_SKILLS, "") if OWN_SKILLS in included else "",
+        files={name: found.texts[name] for name in (SELF, GOALS, HEARTBEAT) if name in included},
     )
 
 

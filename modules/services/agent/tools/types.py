@@ -98,6 +98,7 @@ class Turn:
         shown_whole: the SHA-256 of each text that it was shown whole and may replace.
         written: set by the executor for one call: the model's arguments if the owner's line replaced some of them,
             else None. They may repeat others' words.
+        files: the texts of SELF.md, GOALS.md and HEARTBEAT.md that it was shown last, by name.
 
     """
 
@@ -114,6 +115,7 @@ class Turn:
     accounts: dict[str, str] = field(default_factory=dict, compare=False)
     shown_whole: set[str] = field(default_factory=set, compare=False)
     written: BaseModel | None = None
+    files: dict[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def asked_by(self) -> Provenance:

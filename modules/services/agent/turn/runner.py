@@ -440,6 +440,7 @@ class TurnRunner:
             with urgency(asks):
                 await look_up_named(turn.request, self.resolve, await self.known())
         turn = lower_provenance(turn, system.provenance)
+        turn.files.update(system.files)
         room = self.room(system, turn, only, messages)
         tools = tool_tokens(self.executor.registry.specs(turn, only, messages), self.estimate)
         stable, shown = placed(system.blocks, messages, may_go_on=is_main(system.session_key))
