@@ -233,7 +233,7 @@ def build_github_life(services: Services, turn_services: TurnServices, tell: Tel
     claims = build_claims(services)
     tasks, task_loops = build_tasks(services, claims, turn_services.prompter, tell)
     workspaces = build_workspace_loop(services, claims, tasks.can_do)
-    return (threads, experiences, workspaces, *task_loops), state.notice
+    return (threads, experiences, workspaces, *task_loops), state.notice or claims.acting.notice
 
 
 def _build_handler(services: Services, turn_services: TurnServices, state: GitHubState) -> ThreadHandler:

@@ -50,7 +50,7 @@ from modules.services.plans.types import Task
 from modules.services.presence.home_lease_policy import HOME_LEASE, read_lease
 from modules.services.work.loop import WorkLoop
 from modules.services.work.types import Handler
-from modules.services.workspaces.acting import ActingTurns, GoneAccounts
+from modules.services.workspaces.acting import FOUND_WORK, ActingTurns, GoneAccounts
 from modules.services.workspaces.gaps import WorkspaceGaps
 from soul.composition.services import Services
 from soul.composition.wiring.work import build_work_loop
@@ -68,7 +68,7 @@ _REVIEW_SHARE = 2
 def build_claims(services: Services) -> Claims:
     """Build the claims of this SOUL."""
     github, clock, phrase = services.github, services.clock, services.phrases.phrase
-    leases = TaskLeases(services.database, services.home.memory, clock)
+    leases, memory = TaskLeases(services.database, services.home.memory, clock), services.home.memory
     gone = GoneAccounts(github, partial(_seen_since, services), clock)
     reader = PlanReader(github, leases, services.trust, clock, gone)
 
@@ -80,7 +80,7 @@ def build_claims(services: Services) -> Claims:
         claimer=Claimer(github, leases, reader, words, clock),
         reader=reader,
         comments=TaskComments(services.outbox, phrase, services.redactor),
-        acting=ActingTurns(github.login, services.peer_registry.usernames_seen_since, clock),
+        acting=ActingTurns(github.login, services.peer_registry.usernames_seen_since, clock, memory / FOUND_WORK),
         words=words,
     )
 
