@@ -158,9 +158,17 @@ async def test_a_merge_that_waits_for_the_owner_is_pushed_after_a_restart_and_ma
         async with awake(home, clock=CLOCK) as kit:
             await look(kit, place.number)
         async with awake(home, clock=CLOCK) as kit:
-            (push,) = await kit.app.services.outbox.held()
+            services = kit.app.services
+            (push,) = await services.outbox.held()
             assert (push.kind, place.pull.head) == ("push", before)
-            await kit.app.services.outbox.approve(push.id)
+            task = place_of_pull(SITE, ok(await services.github.pulls.get(SITE, place.number)))
+            assert task is not None
+            orders = TaskOrders(services.work, services.events.publish)
+            await orders.leave(task)
+            await services.outbox.approve(push.id)
+            await services.outbox.deliver_due()
+            assert place.pull.head == before
+            await orders.take(task)
             await kit.send()
             await look(kit, place.number)
             (row,) = await kit.app.services.work.newest(CONFLICT, 9)

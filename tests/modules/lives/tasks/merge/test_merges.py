@@ -19,6 +19,7 @@ from modules.lives.tasks.merge.perceive import MERGE
 from modules.lives.tasks.offering import TaskActs
 from modules.lives.tasks.review.rounds import REVISION, Round
 from modules.lives.tasks.types import HeldTask, Opened, WorkResult
+from modules.services.outbox.github_bodies import MergeBody
 from modules.services.peers.types import PeerClaim
 from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
@@ -546,3 +547,6 @@ async def test_what_the_owner_wants_left_alone_is_not_merged_until_they_take_it_
         await orders.take(task)
         await place.looks()
         assert place.pull.merged_at is not None
+        merged = [one.body for one in await newest_intents(place.site.services.outbox, 20) if one.kind == "merge"]
+        gated = [one.task for one in merged if isinstance(one, MergeBody)]
+        assert gated == [f"{SITE.full_name}#1/task-1"], "the gate keeps it in if the task is left alone later"
