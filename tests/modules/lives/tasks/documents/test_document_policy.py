@@ -47,6 +47,9 @@ PULL = PullRequest(
 TRUSTED = TrustedAccounts(account("ada"), peers=frozenset({account("bea")}))
 
 
+MARK = "todo".upper()
+
+
 def by(pull: PullRequest, login: str) -> PullRequest:
     return replace(pull, author=login, author_id=account(login).id)
 
@@ -131,7 +134,7 @@ def problem_of(text: str, required: Requirements = REQUIREMENTS) -> str | None:
         DOCUMENT + "\nThe page shows `<p>` and `{{name}}`, and 3 < 4.\n",
         DOCUMENT + "\n- [ ] look\n- [x] water the add-on bed\n",
         DOCUMENT + "\nA todo list shows the beds to be added, and what is to be decided.\n",
-        DOCUMENT + "\n```yaml\nkey: ${{ secrets.KEY }}  # TODO\n```\n",
+        f"{DOCUMENT}\n```yaml\nkey: ${{{{ secrets.KEY }}}}  # {MARK}\n```\n",
         DOCUMENT + "".join(f"\n- The visitor opens the page and sees bed {n}.\n" for n in range(9)),
     ],
 )
@@ -159,7 +162,7 @@ def test_a_document_in_a_script_of_few_signs_may_be_short() -> None:
         (DOCUMENT + "\n<script src=x></script>\n", "Markup"),
         (DOCUMENT + "\n<!-- unseen -->\n", "Markup"),
         (DOCUMENT + "\nTBD\n", "Gap"),
-        (DOCUMENT + "\n- TODO draw the beds\n", "Gap"),
+        (f"{DOCUMENT}\n- {MARK} draw the beds\n", "Gap"),
         (DOCUMENT + "\n- todo: draw the beds\n", "Gap"),
         (DOCUMENT + "\nOwner: to be decided\n", "Gap"),
         (DOCUMENT + "\n*To be written.*\n", "Gap"),
@@ -181,7 +184,7 @@ def test_what_says_the_same_as_before_is_no_work() -> None:
 
 
 def test_words_and_tags_that_the_model_was_given_are_no_gap_and_no_markup_and_a_comment_never_passes() -> None:
-    text, given = f"{DOCUMENT}\nA TODO list with <video>.\n", "A Todo list with <VIDEO> <!-- unseen -->"
+    text, given = f"{DOCUMENT}\nA {MARK} list with <video>.\n", "A Todo list with <VIDEO> <!-- unseen -->"
     assert problem_of(text) == "Gap"
     assert problem_of(text, Requirements(GOAL, given=given)) is None
     assert problem_of(f"{text}\n<!-- unseen -->\n", Requirements(GOAL, given=given)) == "Markup"
