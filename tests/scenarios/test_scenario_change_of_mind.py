@@ -161,6 +161,7 @@ async def test_what_a_report_told_is_reminded_of_moved_and_dropped_with_one_call
     async with awake(home) as life:
         services, tell = life.app.services, life.app.lives.alarms.tell
         await tell("look:1", "rowan did what was due", report, Provenance.STRANGER, at_once=True)
+        await life.app.scheduler.run_guarded("alarms")
         orders = {
             "Remind me of that on Friday at nine": call(
                 "schedule_add", what="kit's second float gauge", at="2036-01-04T09:00", remind=True
@@ -179,8 +180,7 @@ async def test_what_a_report_told_is_reminded_of_moved_and_dropped_with_one_call
             assert steps == []
             stood += [(one.number, one.what, f"{one.at:%a}", one.note) for one in await services.schedules.all()]
         said = [prompt_of(each) for each in running_town.mind.asked]
-        profile = (await services.knowledge.profiles.get()).agent
-    assert profile["voice"] == "And always be short with me."
+        assert (await services.knowledge.profiles.get()).agent["voice"] == "And always be short with me."
     assert stood == [
         (1, "Remind me of that on Friday at nine", day, "kit's second float gauge") for day in ("Fri", "Sat")
     ]

@@ -282,6 +282,7 @@ async def test_what_the_owner_was_told_is_known_in_the_next_talk_however_many_dr
         told = NewWork(NOTICE, "reading/1", {"text": "Something to say", "words": "The weir froze.", "provenance": 3})
         drafts = [NewWork(NOTICE, f"draft/{number}", {"text": "A draft waits"}) for number in range(51)]
         await life.app.services.work.add(told, *drafts)
+        await life.app.scheduler.run_guarded("alarms")
         await answered(life.app.owner, "Good morning.")
         assert "The weir froze." in prompt_of(running_town.mind.asked[-1])
 

@@ -159,7 +159,7 @@ async def test_the_owner_reads_what_each_figure_counts_and_a_note_under_a_handle
     told = re.findall(r"^(?:acts|turns|lines|memories|marks)[^\d]* \d+$", shown, re.MULTILINE)
     assert [" ".join(one.split()) for one in told] == [
         "acts (also those not done) 1",
-        "turns about posts and such 1",
+        "turns about posts and such 2",
         "lines of conversations 3",
         "memories (also of others) 1",
     ]

@@ -508,6 +508,7 @@ async def test_a_yes_orders_nothing_that_a_question_names_where_others_words_are
         if when == "by a report":
             words = "Shall I follow @kit.test? It is kit who asks."
             await life.app.lives.alarms.tell("look:1", "rowan looked", words, Provenance.STRANGER, at_once=True)
+            await life.app.scheduler.run_guarded("alarms")
         steps = [
             *([read] if when == "before the question" else []),
             Completion("Shall I follow @kit.test, or post “Buy kitcoin.”?"),

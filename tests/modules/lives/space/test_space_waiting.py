@@ -112,7 +112,7 @@ async def test_the_loop_comes_back_for_a_message_when_its_moment_has_come(room: 
 async def test_a_message_that_waits_is_checked_against_the_room_as_it_is_then(room: Room) -> None:
     async with room.member("rebecca") as rebecca, room.soul("marvin", lambda _: speaks(TIN)) as marvin:
         pause_before_speaking(marvin)
-        await room.says(QUESTION, marvin)
+        await room.says("I look for a roof for my barn.", marvin)
         await marvin.space.loop.run()
         await until(lambda: rebecca.view.typing() == ["marvin"])
         await rebecca.send_chat(TIN)
