@@ -153,6 +153,8 @@ class TreeFiles:
         wanted = LINE_END.pattern.join(map(re.escape, LINE_END.split(old)))
         found = list(re.finditer(wanted, source.text)) if old else []
         if not found:
+            if MASK in old:
+                raise RefusedCall("Masked", path=said, mask=MASK)
             raise RefusedCall("Not Found", near=nearest(source.text, old) or "…")
         if len(found) > 1 and given.get("all") is not True:
             places = ", ".join(str(line_at(source.text, one.start())) for one in found[:_MOST_PLACES])

@@ -83,6 +83,8 @@ async def test_the_mask_of_a_secret_is_not_written_over_it_and_elsewhere_is_a_wo
         shown = kept.replace("soul:hunter2!", MASK)
         assert (await call(rig, "write_file", path=".env", content=shown)).is_error
         assert (await call(rig, "edit_file", path=".env", old="HOST=old", new=f"HOST={MASK}")).is_error
+        seen = await call(rig, "edit_file", path=".env", old=shown, new="")
+        assert "leave its line as it is" in seen.content
         assert (rig.tree / ".env").read_text() == kept
         await said(rig, "edit_file", path=".env", old="HOST=old", new="HOST=new")
         await said(rig, "write_file", path="mask.py", content=f"MASK = '{MASK}'\n")
