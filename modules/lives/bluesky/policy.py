@@ -12,7 +12,7 @@ from adapters.atproto.types import Notification
 from common.constants import DAY_MS
 from common.result import Decision
 from common.text.closings import asks, is_emoji_only, is_low_value_closing, without_emoji, without_handles
-from common.text.rights_requests import may_be_rights_request
+from common.text.rights_requests import kind_by_words, may_be_rights_request
 from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.conversation import ConversationDecision
 from modules.lives.bluesky.thread import CircularAnalysis, ThreadAnalysis
@@ -237,14 +237,17 @@ def queue_of(
 ) -> list[Queued]:
     """Return one item per person and thread: their newest post there, with their older ones as `earlier`.
 
-    A post that may be a request about its author's own data stands alone, so that a turn looks at it. Everybody who
-    waits in a thread is answered, each after earlier answers were read. Possible requests have the lowest rank, then
+    A post that may be a request about its author's own data stands alone, so that a turn looks at it; one of the
+    owner's, whose words are orders, only if it plainly is one. Everybody who waits in a thread is answered, each after
+    earlier answers were read. Possible requests have the lowest rank, then
     come recurring authors, then the priority decides.
     """
     threads: dict[tuple[str, str, str], list[Pending]] = {}
     for item in sorted(waiting, key=lambda one: one.notification.indexed_at):
         post = item.notification
-        alone = post.uri if may_be_rights_request(post.text) else ""
+        is_owner = post.author.did == owner_did
+        asks = kind_by_words(post.text) is not None if is_owner else may_be_rights_request(post.text)
+        alone = post.uri if asks else ""
         threads.setdefault((post.root.uri, post.author.did, alone), []).append(item)
 
     def queued(posts: Sequence[Pending], alone: str) -> Queued:

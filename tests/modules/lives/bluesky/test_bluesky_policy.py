@@ -200,6 +200,14 @@ def test_a_post_that_opens_the_thread_belongs_to_it() -> None:
     assert (queued.item.notification, queued.item.earlier) == (answer, (root,))
 
 
+def test_a_correction_of_the_owner_is_met_with_what_it_corrects_and_only_a_plain_request_apart() -> None:
+    order = notification("Follow @kit.test", key="root", author="owner")
+    correction = notification("Sorry: please unfollow @kit.test", key="1", minutes=1, root=order.uri, author="owner")
+    plain = notification("What do you know about me?", key="2", minutes=2, root=order.uri, author="owner")
+    queue = queue_of(waiting(order, correction, plain), actor("owner").did, {}, ME)
+    assert [(one.item.earlier, one.is_request) for one in queue] == [((order,), False), ((), True)]
+
+
 def test_of_those_whose_turn_it_is_requests_come_first_then_friends_then_weight() -> None:
     plain = notification(key="x", author="nan")
     heavy = notification(key="h", author="nan", minutes=10, parent=OURS)
