@@ -9,8 +9,10 @@ from functools import partial
 import pytest
 
 from common.errors import SoulError
+from modules.runtime.database import marks
 from modules.services.explanation.drafts import in_words
 from modules.services.explanation.why import tell
+from modules.services.inbox.messages import CURSOR
 from modules.services.rights import store
 from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of
 from tests.scenarios.phone import Phone, look
@@ -69,6 +71,41 @@ async def test_a_burst_of_somebody_whom_it_follows_gets_one_answer(running_town:
     (asked,) = running_town.mind.asked
     assert {offer.name for offer in asked.offers} == {"message_answer", "message_silence", "data_request"}
     assert "Which moss would you begin with?" in prompt_of(asked)
+
+
+async def test_a_conversation_that_cannot_be_read_delays_nobody_else_and_is_left_alone_after_half_an_hour(
+    running_town: RunningTown,
+) -> None:
+    owner, ada, kit = (Phone(running_town, name) for name in ("owner", "ada", "kit"))
+    ada.is_followed()
+    kit.is_followed()
+    running_town.mind.answer = answering("Cushion moss: it forgives.", "On a stone.", "In the shade.")
+    async with awake(running_town.make_home("rebecca")) as soul:
+        await look(soul)
+        kit.says("Which moss would you begin with?")
+        await look(soul)
+        ada.says("Hello!")
+        unreadable = f"chat.bsky.convo.getConvo?*{ada.convo.id}*"
+        running_town.faults.arm(Fault("server_error", unreadable, times=1000))
+        owner.says("/pause", "/resume")
+        kit.says("And where?")
+        await look(soul)
+        await look(soul)
+        assert len(owner.answers) == 2
+        assert len(kit.answers) == 2
+        read_to = partial(marks.get, name=CURSOR)
+        cursor = await soul.app.services.database.run(read_to)
+        for _ in range(2):
+            soul.passes(1801)
+            await look(soul)
+        assert await soul.app.services.database.run(read_to) != cursor
+        assert len([line for _, line, _ in soul.console.lines if "left alone" in line]) == 1
+        running_town.faults.clear()
+        soul.passes(601)
+        ada.says("Which moss?")
+        await look(soul)
+        await look(soul)
+        assert ada.answers == ["In the shade."]
 
 
 async def test_a_draft_of_an_answer_shows_what_was_written_and_takes_other_words(running_town: RunningTown) -> None:

@@ -9,7 +9,8 @@ accepts the conversation, but that changes nothing here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from cachetools import TTLCache
 
@@ -52,6 +53,9 @@ _MOST_UNREAD = 50
 _MOST_LEFT_ALONE = 1_000
 _LEFT_ALONE_S = 600.0
 _MOST_REQUESTS = 5
+_FAILS_FOR_S, _FAILING_KEPT_S, _TOLD = 1_800.0, 86_400.0, float("-inf")
+
+T = TypeVar("T")
 
 
 @dataclass(kw_only=True)
@@ -72,6 +76,8 @@ class MessagePerceiver(Perceiver):
 
     def __post_init__(self) -> None:
         self._left_alone = TTLCache[str, Talk | None](_MOST_LEFT_ALONE, _LEFT_ALONE_S, timer=self.clock.monotonic)
+        # NOTE(self): by conversation and what is read of it, since when that fails; `_TOLD` once it is left alone.
+        self._failing = TTLCache[tuple[str, str], float](_MOST_LEFT_ALONE, _FAILING_KEPT_S, timer=self.clock.monotonic)
 
     async def perceive(self) -> None:
         if self._is_off:
@@ -106,13 +112,17 @@ class MessagePerceiver(Perceiver):
 
     @answering
     async def _go_on(self, cursor: str) -> ApiResult[None]:
+        problems: list[Err] = []
         for _ in range(_MOST_PAGES):
             log = (await self.atproto.get_message_log(cursor)).or_raise()
-            await self._take([*await self._of_owner(log.events), *await self._of_others(log.events)], log)
+            # NOTE(self): stored at once, as reading a conversation of somebody else may take long, or fail.
+            await self._take(await self._of_owner(log.events), replace(log, cursor=None))
+            said = await self._of_others(log.events, problems)
+            await self._take(said, replace(log, cursor=None) if problems else log)
             if not log.events or not log.cursor or log.cursor == cursor:
                 break
             cursor = log.cursor
-        return Ok(None)
+        return problems[0] if problems else Ok(None)
 
     async def _of_owner(self, events: tuple[MessageEvent, ...]) -> Said:
         """Return what the owner wrote in their conversation with us alone."""
@@ -127,18 +137,25 @@ class MessagePerceiver(Perceiver):
         talk = (await self._owners_talk()).or_else(None, *GONE)
         return [(talk_id, message) for talk_id, message in said if talk and talk_id == talk.id]
 
-    async def _of_others(self, events: tuple[MessageEvent, ...]) -> Said:
-        """Return what others wrote, each in a conversation with us alone, as far as it may be read."""
+    async def _of_others(self, events: tuple[MessageEvent, ...], problems: list[Err]) -> Said:
+        """Return what others wrote, each in a conversation with us alone, as far as it may be read.
+
+        Adds to `problems` why a conversation cannot be read now.
+        """
         if self.messages_from == "owner":
             return []
-        unread = await self._taken_on(events)
+        unread: Said = []
+        for talk_id in dict.fromkeys(event.conversation_id for event in events if event.kind == "accepted"):
+            taken: Said = await self._as_read(talk_id, "unread", await self._taken_on(talk_id), [], problems)
+            unread += taken
         new = [
             (event.conversation_id, event.message) for event in events if event.message and self._is_of_others(event)
         ]
         reach: dict[str, Reach] = {}
         for talk_id, message in (*unread, *new):
             if talk_id not in reach:
-                reach[talk_id] = await self._look_at(talk_id, message.sender_did)
+                looked = await self._look_at(talk_id, message.sender_did)
+                reach[talk_id] = await self._as_read(talk_id, "reach", looked, "none", problems)
         said = {message.id: (talk_id, message) for talk_id, message in (*unread, *new)}
         return [one for one in said.values() if reach[one[0]] == "all"] + await self._requests_in(said, reach)
 
@@ -158,35 +175,50 @@ class MessagePerceiver(Perceiver):
                 found.append((talk_id, message))
         return found
 
-    async def _taken_on(self, events: tuple[MessageEvent, ...]) -> Said:
-        """Return the unread messages of conversations that were accepted since, for example in the app.
+    async def _as_read(self, talk_id: str, what: str, read: ApiResult[T], default: T, problems: list[Err]) -> T:
+        """Return what was read of a conversation, or `default`; one that fails for long is left alone, told once."""
+        if isinstance(read, Ok):
+            self._failing.pop((talk_id, what), None)
+            return read.data
+        since, now = self._failing.setdefault((talk_id, what), self.clock.monotonic()), self.clock.monotonic()
+        if isinstance(read, NotAllowedErr) or now - since < _FAILS_FOR_S:
+            problems.append(read)
+            return default
+        self._left_alone[talk_id] = None
+        if since != _TOLD:
+            self._failing[talk_id, what] = _TOLD
+            summary = f"Direct messages in one conversation are left alone: it cannot be read ({talk_id})"
+            await self.journal.record(Entry("error", LOOP, summary, line="warn", reason=read.error))
+        return default
 
-        Conversations that only our answer to a data request accepted are left out.
+    @answering
+    async def _taken_on(self, talk_id: str) -> ApiResult[Said]:
+        """Return the unread messages of a conversation that was accepted since, for example in the app.
+
+        A conversation that only our answer to a data request accepted is left out.
         """
+        if await self.state.answered_requests_only(talk_id):
+            return Ok([])
+        self._left_alone.pop(talk_id, None)
+        talk = (await self.atproto.get_conversation(talk_id)).or_else(None, *GONE)
+        if talk is None or talk.is_group or not talk.unread_count:
+            return Ok([])
+        page = (await self.atproto.get_messages(talk_id, min(talk.unread_count, _MOST_UNREAD))).or_raise()
         ours = {self.state.me.owner_did, self.atproto.did}
-        said: Said = []
-        for talk_id in dict.fromkeys(event.conversation_id for event in events if event.kind == "accepted"):
-            if await self.state.answered_requests_only(talk_id):
-                continue
-            self._left_alone.pop(talk_id, None)
-            talk = (await self.atproto.get_conversation(talk_id)).or_else(None, *GONE)
-            if talk is None or talk.is_group or not talk.unread_count:
-                continue
-            page = (await self.atproto.get_messages(talk_id, min(talk.unread_count, _MOST_UNREAD))).or_raise()
-            said += [(talk_id, one) for one in reversed(page.messages) if one.sender_did not in ours]
-        return said
+        return Ok([(talk_id, one) for one in reversed(page.messages) if one.sender_did not in ours])
 
-    async def _look_at(self, talk_id: str, did: str) -> Reach:
+    @answering
+    async def _look_at(self, talk_id: str, did: str) -> ApiResult[Reach]:
         """Return which of this account's messages in a conversation are read; if all are, store the conversation."""
         if talk_id in self._left_alone:
-            return "requests" if self._left_alone[talk_id] else "none"
+            return Ok("requests" if self._left_alone[talk_id] else "none")
         if (talk := (await self.atproto.get_conversation(talk_id)).or_else(None, *GONE)) is None:
-            return "none"
+            return Ok("none")
         other = next((member for member in talk.members if member.did == did), None)
         alone = other is not None and not talk.is_group and {one.did for one in talk.members} == {did, self.atproto.did}
         if other is None or not alone or talk.is_muted or other.barrier:
             self._left_alone[talk_id] = None
-            return "none"
+            return Ok("none")
         status, is_followed = await self._status_of(talk, other), False
         if status == "request" and not self.etiquette.is_peer(other):
             profile = (await self.atproto.get_profile(did)).or_else(None, *GONE)
@@ -195,9 +227,9 @@ class MessagePerceiver(Perceiver):
         kept = Talk(talk.id, did, "accepted" if welcome else "request", other.handle, other.is_bot)
         if not welcome:
             self._left_alone[talk_id] = kept
-            return "requests"
+            return Ok("requests")
         await self._keep(kept)
-        return "all"
+        return Ok("all")
 
     async def _status_of(self, talk: Conversation, other: Actor) -> ConversationStatus:
         """Return whether the conversation was accepted; data requests and what was before a forget do not count."""
