@@ -223,7 +223,8 @@ class Delivery:
     def _pick(self, connection: sqlite3.Connection, now: datetime) -> tuple[Intent | None, str]:
         """Return the next intent to move, or None, and why it must wait for approval instead of leaving, or ""."""
         for intent in sorted(store.in_state(connection, "sending"), key=policy.due_since):
-            if self._pause_s(connection, intent, {}, now) <= 0:
+            is_lost = policy.is_past_finding(intent, now) and policy.due_wait(intent, now).seconds <= 0
+            if is_lost or self._pause_s(connection, intent, {}, now) <= 0:
                 return intent, ""
         pending = store.in_state(connection, "pending")
         for intent in (*store.in_state(connection, "held"), *pending):
@@ -328,7 +329,10 @@ class Delivery:
     async def _look_then_send(self, intent: Intent, now: datetime) -> Intent:
         found = await self._asked(self.senders[intent.kind].find(intent), on_bug="invalid")
         if isinstance(found, Err):
-            return await self._failed(intent, found, policy.after_find(intent, found))
+            step = policy.after_find(intent, found, now)
+            if step.state == "failed" and policy.is_past_finding(intent, now):
+                found = replace(found, error=f"whether it arrived is not known: {found.error}")
+            return await self._failed(intent, found, step)
         if found.data is not None:
             return await self._arrived(intent, found.data, earlier=True)
         if intent.state == "sending" and isinstance(self.senders[intent.kind], KeylessSender):

@@ -46,6 +46,9 @@ MOST_SCHEDULED = 20
 SCHEDULE_AHEAD = timedelta(days=60)
 """How far ahead an act may be scheduled."""
 
+FOUND_WITHIN, MOST_LOOKS = timedelta(days=1), 10
+"""How long after an act expired, and how often at least, it is looked for if nobody can say whether it arrived."""
+
 RETRY_BASE_S = 5.0
 RETRY_FACTOR = 3.0
 RETRY_STEPS = 6
@@ -250,6 +253,11 @@ def is_expired(intent: Intent, now: datetime) -> bool:
     return parse_iso(intent.expires_at) <= now
 
 
+def is_past_finding(intent: Intent, now: datetime) -> bool:
+    """Return whether an act that may have arrived expired so long ago that it is looked for whatever the gates say."""
+    return intent.state == "sending" and parse_iso(intent.expires_at) + FOUND_WITHIN <= now
+
+
 def is_backlog(intent: Intent, started: datetime) -> bool:
     """Return whether the intent was old when it could first leave; False if the owner ordered or approved it."""
     return not intent.by_owner and started - parse_iso(intent.scheduled_for or intent.created_at) > timedelta(
@@ -277,9 +285,10 @@ def after_send(intent: Intent, error: Err) -> DeliveryStep:
             return DeliveryStep("pending", _put_off_s(intent, error))
 
 
-def after_find(intent: Intent, error: Err) -> DeliveryStep:
+def after_find(intent: Intent, error: Err, now: datetime) -> DeliveryStep:
     """Return the next step after a look that could not tell if an earlier try arrived: another look, or failure."""
-    if isinstance(error, AmbiguousErr):
+    is_lost = is_past_finding(intent, now) and intent.deferrals >= MOST_LOOKS
+    if is_lost or isinstance(error, AmbiguousErr):
         return DeliveryStep("failed")
     refused = error.kind in {"invalid", "not_found"}
     if refused and intent.attempts + 1 >= OUTBOX_MAX_ATTEMPTS:

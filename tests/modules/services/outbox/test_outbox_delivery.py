@@ -14,10 +14,10 @@ import pytest
 
 from common.clock import iso
 from common.errors import Fatal, StorageError
-from common.result import ApiResult
+from common.result import ApiResult, Err
 from modules.services.outbox.bodies import FollowBody, LikeBody
-from modules.services.outbox.policy import OUTBOX_MAX_ATTEMPTS
-from modules.services.outbox.types import ActCode, Intent, IntentState, ProposedAction, Sent, standing_of
+from modules.services.outbox.policy import MOST_LOOKS, OUTBOX_MAX_ATTEMPTS
+from modules.services.outbox.types import ActCode, Intent, IntentState, ProposedAction, Sent, Wait, standing_of
 from tests.journals import told_of
 from tests.modules.services.outbox.running_outbox import NO_PACING, Fault, RunningOutbox, like, post, reply
 from tests.outbox_rows import counted
@@ -162,6 +162,31 @@ async def test_what_may_have_arrived_is_looked_for_before_it_is_given_up(running
     await running_outbox.outbox.deliver_due()
     assert (await now_as(running_outbox, arrived)).state == "done"
     assert (await now_as(running_outbox, lost)).state == "expired"
+
+
+async def test_what_nobody_can_look_for_ends_some_time_after_it_expired_even_behind_a_closed_gate(
+    running_outbox: RunningOutbox,
+) -> None:
+    class Unreadable:
+        async def send(self, _: Intent) -> ApiResult[Sent]:
+            return Err("no answer", "unknown_outcome")
+
+        async def find(self, _: Intent) -> ApiResult[Sent | None]:
+            return Err("token refused", "auth", 401)
+
+    running_outbox.senders = {"post": Unreadable()}
+    running_outbox.gates = (lambda _, one, __: Wait("closed", HOUR) if one.state == "sending" else None,)
+    await running_outbox.restart()
+    intent = await submit(running_outbox, post("hello"))
+    await running_outbox.outbox.deliver_due()
+    await running_outbox.clock.advance(60 * 24 * HOUR)
+    states = set[IntentState]()
+    for _ in range(MOST_LOOKS):
+        states.add((await running_outbox.deliver(intent.id)).state)
+        await running_outbox.clock.advance(HOUR)
+    ended = await running_outbox.deliver(intent.id)
+    assert (states, ended.state) == ({"sending"}, "failed")
+    assert "token refused" in (ended.error or "")
 
 
 async def test_the_pace_holds_across_restarts(running_outbox: RunningOutbox) -> None:

@@ -218,7 +218,7 @@ def test_what_a_failed_try_means(kind: ErrKind, retry_after: float | None, step:
     ],
 )
 def test_not_knowing_gives_up_nothing(kind: ErrKind, attempts: int, step: policy.DeliveryStep) -> None:
-    assert policy.after_find(intent(attempts=attempts), Err("no", kind)) == step
+    assert policy.after_find(intent(attempts=attempts), Err("no", kind), NOW) == step
 
 
 @pytest.mark.parametrize(
