@@ -45,6 +45,7 @@ from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
 from modules.services.work.types import STOPPED, Disposition, Handler, Perceiver, WorkItem
 from modules.services.workspaces.trust import WorkspaceTrust
+from modules.services.workspaces.watched import WatchedWorkspaces
 
 
 @dataclass(slots=True)
@@ -122,6 +123,7 @@ class TaskHandler(Handler):
 
     claims: Claims
     trust: WorkspaceTrust
+    workspaces: WatchedWorkspaces
     workers: Sequence[TaskWorker]
     execution: Execution
     door: ClaimDoor
@@ -141,11 +143,13 @@ class TaskHandler(Handler):
         lease = next((one for one in leases if _is_of(one, place)), None)
         if is_left(item):
             return await self._left(lease)
-        if wait := await self._wait(lease, leases, by_owner=is_ordered(item)):
+        if wait := await self._wait(lease, leases, place.repo, by_owner=is_ordered(item)):
             return wait
         read = await self.claims.reader.read(place.repo, place.issue)
         if isinstance(read, Err):
-            return Disposition("later", "unread", read.error)
+            is_gone = lease is None and read.kind == "not_found"
+            act, code = ("dropped" if is_ordered(item) else "silent", "gone") if is_gone else ("later", "unread")
+            return Disposition(act, code, read.error)
         plan = read.data.plan
         found = FoundPlan(place.repo, read.data.issue, plan) if plan else None
         task = plan.task(place.number) if plan else None
@@ -166,7 +170,9 @@ class TaskHandler(Handler):
             self.publish(TaskEnded())
         return Disposition("later", "left-alone", "the owner said to leave it", _LEFT_ALONE_S * 24)
 
-    async def _wait(self, lease: Lease | None, leases: Sequence[Lease], *, by_owner: bool) -> Disposition | None:
+    async def _wait(
+        self, lease: Lease | None, leases: Sequence[Lease], repo: Repo, *, by_owner: bool
+    ) -> Disposition | None:
         """Return why our task cannot continue now, or why no task can be claimed now; None if work can go on.
 
         A task that the owner ordered (`by_owner`) is not delayed by another that was put off.
@@ -178,6 +184,8 @@ class TaskHandler(Handler):
         if lease is not None:
             waits = await self._waits_for_owner(lease) and await self.claims.claimer.check(lease)
             return Disposition("later", "needs-owner", "an act of it waits for your approval") if waits else None
+        if self.workspaces.get(repo) is None and (not by_owner or self.workspaces.stopped_at(repo)):
+            return Disposition("silent", "unwatched", f"{repo.full_name} is not watched any more")
         if leases:
             return Disposition("later", "busy", "another task is ours, and goes on first")
         if self.clock.monotonic() < self._paused_until_s and not by_owner:

@@ -196,7 +196,7 @@ class PlanReader:
         github = self._github
         trusted = await self._trust.accounts(repo)
         if self._trust.has_passed_on(repo) or not trusted.is_whole:
-            return self._unknown(repo)
+            return await self._unknown(repo)
         async with github.burst():
             issue = (await github.get_issue(repo, number)).or_raise()
             comments = (await github.list_comments(repo, number)).or_raise()
@@ -239,9 +239,12 @@ class PlanReader:
                 found[number] = pull
         return found
 
-    def _unknown(self, repo: Repo) -> Err:
+    async def _unknown(self, repo: Repo) -> Err:
         if self._trust.has_passed_on(repo):
             return Err(f"{repo.full_name} is another repository than when it was first seen", "invalid")
+        found = await self._github.get_repository(repo)
+        if isinstance(found, Err) and found.kind == "not_found":
+            return found
         return Err(f"whose words count in {repo.full_name} cannot be read now", "transient")
 
     @answering

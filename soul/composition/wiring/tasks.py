@@ -154,6 +154,7 @@ def build_task_life(
     handler = TaskHandler(
         claims=claims,
         trust=services.trust,
+        workspaces=services.workspaces,
         workers=workers,
         execution=Execution(claims.claimer, claims.reader, claims.comments, phrase, journal, clock, orders),
         orders=orders,

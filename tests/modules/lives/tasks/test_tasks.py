@@ -84,6 +84,26 @@ async def test_nothing_is_claimed_that_no_work_can_do(running_town: RunningTown,
 
 
 @pytest.mark.slow
+async def test_a_task_whose_workspace_is_unwatched_or_gone_is_looked_at_no_more(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github) as site:
+        rooms, services = site.rooms(Work(lambda _: asyncio.sleep(0, Lost()))), site.services
+        await site.look(rooms)
+        services.workspaces.unwatch(SITE)
+        await rooms.life.loop.run()
+        assert [(await site.row(number)).outcome for number in (1, 2)] == ["unwatched"] * 2
+        services.workspaces.watch(SITE)
+        await site.look(rooms)
+        await rooms.life.orders.take(TaskPlace(SITE, 1, 2))
+        assert (await site.row(2)).state == "pending"
+        del town_github.network.state.repos[SITE.full_name.lower()]
+        site.clock.ahead += 1800
+        await rooms.life.loop.run()
+        rows = [await site.row(number) for number in (1, 2)]
+        assert [(row.state, row.outcome) for row in rows] == [("done", "gone"), ("dropped", "gone")]
+
+
 async def test_a_blocked_task_is_given_back_with_a_report_and_left_alone_after_three_failures(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
