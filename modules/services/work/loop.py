@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 from adapters.web.spacing import Urgency, urgency
-from common.clock import Clock, doubled
+from common.clock import Clock, doubled, parse_iso
 from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, SoulError, Transient
 from common.importance import Importance
@@ -19,12 +19,14 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.scheduler import Attention
 from modules.runtime.scheduler.types import Loop, Outcome, Runs
-from modules.services.work.table import WorkTable
+from modules.services.work.table import FAILURES, WorkTable
 from modules.services.work.types import PAUSE_S, STOPPED, Disposition, Handler, Perceiver, WorkItem
 
 WORK_INTERVAL_MS = 60 * SECOND_MS
 _LONGEST_PUT_OFF_S = 1800.0
 _LONGEST_ECONOMY_S = 3600.0
+_TRIED_FOR, _LEAST_TRIES = timedelta(days=7), 100
+"""How long, and how often at least, a row is tried that a service fails each time, before it is given up."""
 _LOOKED_AT = 20
 _BUSY_RETRY_S = 0.2
 STOP_LOOK_S = 1.0
@@ -55,9 +57,8 @@ class WorkLoop(Loop):
     _troubles: dict[str, str] = field(default_factory=dict, init=False)
     _economy: dict[Importance, float] = field(default_factory=dict, init=False)
     """By importance, the time until which there is no budget for such rows."""
-    _failures: Counter[int] = field(default_factory=Counter, init=False)
     _told_to_wait: dict[int, set[str]] = field(default_factory=dict, init=False)
-    """The codes of waiting that were recorded already, by row."""
+    """The codes of waiting, and the errors, that were recorded already, by row."""
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     is_busy: bool = field(default=False, init=False)
     """Whether it is handling rows; perceivers are called again when that is over."""
@@ -127,10 +128,12 @@ class WorkLoop(Loop):
             self._economy[item.importance] = self.clock.monotonic() + pause_s
             await self._warn(handler, item, error, f", for at least {max(1, round(pause_s / 60))} min")
         except Transient as error:
-            pause_s = doubled(self.clock.real(PAUSE_S), self._failures[item.id], _LONGEST_PUT_OFF_S)
-            self._failures[item.id] += 1
+            pause_s = doubled(self.clock.real(PAUSE_S), item.failures, _LONGEST_PUT_OFF_S)
+            await self.table.note_failure(item)
             await self.table.put_off(item, max(pause_s, error.retry_after or 0.0), counts=False)
-            await self._warn(handler, item, error)
+            if (text := str(error)) not in (told := self._told_to_wait.setdefault(item.id, set())):
+                told.add(text)
+                await self._warn(handler, item, error)
         else:
             await self._conclude(handler, item, disposition)
             return disposition.settles
@@ -160,7 +163,12 @@ class WorkLoop(Loop):
 
     async def _handle(self, handler: Handler, item: WorkItem) -> Disposition:
         """Return the disposition of an item, which is dropped after too many tries."""
-        disposition = await self._decide(handler, item)
+        try:
+            disposition = await self._decide(handler, item)
+        except Transient as error:
+            if item.failures < _LEAST_TRIES or self.clock.now() - parse_iso(item.failing_since) < _TRIED_FOR:
+                raise
+            disposition = Disposition("dropped", "unable", f"tried for {_TRIED_FOR.days} days: {error}")
         if disposition.act == "undecided" and item.attempts + 1 >= handler.most_tries:
             reason = f"{disposition.reason}, {item.attempts + 1} times"
             disposition = replace(disposition, act="dropped", reason=reason)
@@ -211,8 +219,9 @@ class WorkLoop(Loop):
         if disposition.settles:
             await self.table.settle(item, "dropped" if disposition.act == "dropped" else "done", disposition.code)
             self._told_to_wait.pop(item.id, None)
-            del self._failures[item.id]
         else:
+            if item.failures:
+                await self.table.note(item, **{FAILURES: None})
             pause_s = self.clock.real(disposition.retry_in_s or handler.pause_s)
             counts = disposition.act == "undecided"
             await self.table.put_off(item, pause_s, counts=counts, outcome=disposition.code)

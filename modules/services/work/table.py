@@ -16,6 +16,8 @@ from modules.runtime.database.people import PersonalRows, PersonalTable
 from modules.services.work.types import NewWork, WorkItem
 
 KEPT = timedelta(days=90)
+FAILURES = "_failures"
+"""In the stored payload of a row, how often in a row a service failed it, and since when."""
 _LATELY = timedelta(days=1)
 
 _COLUMNS = (
@@ -182,6 +184,10 @@ class WorkTable:
         noted = (json.dumps(values, ensure_ascii=False), item.id)
         await self.database.run(lambda connection: connection.execute(statement, noted))
 
+    async def note_failure(self, item: WorkItem) -> None:
+        """Count one more failure of a service in a row, and keep since when it fails."""
+        await self.note(item, **{FAILURES: [item.failures + 1, item.failing_since or iso(self.clock.now())]})
+
     async def pass_on(self, item: WorkItem, kind: str) -> None:
         """Let a row wait for the handler of another kind."""
         statement = "UPDATE work SET kind = ?, not_before = '' WHERE id = ?"
@@ -266,7 +272,12 @@ def _items(
     connection: sqlite3.Connection, query: str, values: Sequence[object] | Mapping[str, object]
 ) -> list[WorkItem]:
     rows = connection.execute(query, values)
-    return [WorkItem(**{**dict(row), "payload": json_object(row["payload"]) or {}}) for row in rows]
+    found: list[WorkItem] = []
+    for row in rows:
+        payload = json_object(row["payload"]) or {}
+        failures, since = payload.pop(FAILURES, (0, ""))
+        found.append(WorkItem(**{**dict(row), "payload": payload, "failures": failures, "failing_since": since}))
+    return found
 
 
 _PAYLOAD = "iif(named(json_field(payload, 'note')), json_set(payload, '$.note', ''), payload)"

@@ -54,7 +54,8 @@ class NewWork:
 class WorkItem:
     """A stored row. `attempts` are the failed tries so far; times are ISO-8601 UTC, `not_before` is "" if it is due.
 
-    `outcome` is the code of the disposition that settled it or made it wait, "" if there was none.
+    `outcome` is the code of the disposition that settled it or made it wait, "" if there was none. `failures` are the
+    tries in a row that a service failed and that count as none, and `failing_since` is the time of the first.
     """
 
     id: int
@@ -70,6 +71,8 @@ class WorkItem:
     cause_id: str
     created_at: str
     version: str
+    failures: int = 0
+    failing_since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,7 @@ class Handler(Protocol):
         Raises:
             BudgetExceeded: there is no budget for it; it waits.
             Fatal: nothing more can be done.
-            Transient: a service is briefly unavailable; it waits, and no try is counted.
+            Transient: a service is briefly unavailable; it waits, and no try is counted, but for a week at most.
 
         """
         ...

@@ -126,6 +126,39 @@ async def test_a_row_that_was_taken_and_not_settled_is_taken_again(running: Runn
     assert handler.seen == ["circle/2026-01-05"]
 
 
+async def test_what_a_service_fails_for_a_week_is_given_up_and_told_and_what_gets_further_begins_anew(
+    running: RunningOutbox,
+) -> None:
+    async def unable(_: WorkItem) -> Disposition:
+        raise Transient("no network")
+
+    async def later(_: WorkItem) -> Disposition:
+        return Disposition("later", "quiet", "not yet")
+
+    await table(running).add(NewWork("ritual", "circle/2026-01-05"))
+    handler = Recording(unable)
+    work = loop(running, handler)
+
+    async def tried(times: int) -> tuple[str, str]:
+        for _ in range(times):
+            await work.run()
+            await running.clock.advance(1800)
+        row = await table(running).get("ritual", "circle/2026-01-05")
+        assert row
+        return row.state, row.outcome
+
+    assert await tried(20) == ("pending", "")
+    await running.clock.advance(30 * 86_400)
+    assert await tried(1) == ("pending", "")
+    handler.then = later
+    assert await tried(1) == ("pending", "quiet")
+    handler.then = unable
+    assert await tried(7 * 48) == ("pending", "")
+    assert await tried(1) == ("dropped", "unable")
+    told = [one.entry for one in await running.journal.recent(9) if one.entry.loop == "work"]
+    assert [(one.line, one.data.get("code")) for one in told] == [("warn", "unable"), (None, "quiet"), ("warn", None)]
+
+
 async def test_tries_have_a_limit_and_trouble_of_the_world_counts_as_none(running: RunningOutbox) -> None:
     async def unable(_: WorkItem) -> Disposition:
         raise Transient("no network")
