@@ -153,6 +153,29 @@ async def test_a_review_asked_of_a_draft_is_given_once_it_is_ready(running_town:
         assert place.verdicts == [("rowan", "APPROVED")]
 
 
+@pytest.mark.parametrize("is_draft", [False, True])
+async def test_a_review_that_was_given_up_or_whose_draft_expired_is_given_if_it_is_still_requested(
+    running_town: RunningTown, *, is_draft: bool
+) -> None:
+    approval = {"SOUL_APPROVAL": "drafts"} if is_draft else {}
+    async with open_reviewed(running_town) as place, awake(place.home(**approval), clock=CLOCK) as soul:
+        await place.offer({"beds.py": "BEDS = 3  # and more\n"})
+        await place.ask()
+        row = ReviewPlace(SITE, place.number, place.pull.head).row
+        work = soul.app.services.work
+        if not is_draft:
+            await work.add(replace(row, state="dropped"))
+        for _ in range(2):
+            await review(soul)
+        assert len(place.asked) == int(is_draft)
+        CLOCK.ahead += 25 * 3600
+        await soul.send()
+        for _ in range(2):
+            await review(soul)
+        assert len(place.asked) == 1 + int(is_draft)
+        assert place.verdicts == ([] if is_draft else [("rowan", "APPROVED")])
+
+
 async def test_a_base_that_cannot_be_compared_any_more_leads_to_another_review_and_keeps_no_other_from_one(
     running_town: RunningTown,
 ) -> None:

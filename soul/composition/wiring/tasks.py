@@ -308,6 +308,7 @@ def build_review_loop(services: Services, plans: PlanReader, prompter: Prompter,
         services.trust,
         services.work,
         lambda: [one.github_username for one in registry.get_linked_peers()],
+        services.outbox.by_cause,
     )
     return build_work_loop(
         services,

@@ -5,18 +5,20 @@ Each commit is a row of work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from adapters.github.client import GitHub
 from adapters.github.types import Account, PullRequest, Repo
+from common.clock import parse_iso
 from common.errors import Transient
 from common.result import GONE, Err, answering
 from modules.lives.tasks.review.handle import APPROVED, CLOSED, COMMENTED, MOVED, REVIEW, ReviewPlace
-from modules.lives.tasks.review.rounds import MOST_ROWS, REVISION, Round, is_tried, next_round
+from modules.lives.tasks.review.rounds import AGAIN_AFTER, MOST_ROWS, REVISION, Round, is_tried, next_round
+from modules.services.outbox.types import Intent
 from modules.services.plans.types import parse_task_branch
 from modules.services.work.table import WorkTable
-from modules.services.work.types import Perceiver, WorkItem
+from modules.services.work.types import NewWork, Perceiver, WorkItem
 from modules.services.workspaces.reviewers import (
     is_reviewed_by_test,
     requested_changes,
@@ -29,13 +31,17 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 
 @dataclass(slots=True)
 class ReviewPerceiver(Perceiver):
-    """Looks at the open pull requests of each workspace. `peers` returns the logins of the known SOULs."""
+    """Looks at the open pull requests of each workspace.
+
+    `peers` returns the logins of the known SOULs, `acts` all intents of a cause.
+    """
 
     github: GitHub
     workspaces: WatchedWorkspaces
     trust: WorkspaceTrust
     table: WorkTable
     peers: Callable[[], Collection[str]]
+    acts: Callable[[str], Awaitable[Sequence[Intent]]]
     _left: dict[str, tuple[str, tuple[Account, ...], frozenset[str]]] = field(default_factory=dict, init=False)
     """The commits that are not ours to review, by key: when they last changed, who was asked, the known SOULs."""
     _apart: dict[str, str] = field(default_factory=dict, init=False)
@@ -72,21 +78,32 @@ class ReviewPerceiver(Perceiver):
         seen = (pull.updated_at, pull.requested_reviewers, known)
         if self._left.get(row.key) == seen:
             return
-        earlier = await self.table.newest(REVIEW, 1, key_prefix=row.key)
-        if earlier and (earlier[0].state == "pending" or earlier[0].outcome not in {CLOSED, MOVED}):
-            if earlier[0].outcome == COMMENTED and trusted.us in pull.requested_reviewers:
-                await self._decide_again(place, trusted)
+        last = next(iter(await self.table.newest(REVIEW, 1, key_prefix=row.key)), None)
+        is_asked = trusted.us in pull.requested_reviewers
+        is_ungiven = is_asked and last is not None and await self._is_ungiven(last)
+        is_over = last is not None and last.state != "pending" and last.outcome in {CLOSED, MOVED}
+        if last is None or is_over or (is_ungiven and last.key == row.key):
+            reviews = (await self.github.pulls.reviews(repo, pull.number)).or_raise()
+            if review_cause(f"{repo.full_name}#{pull.number}", pull, reviews, trusted, self.peers()):
+                tip = (await self.github.refs.get(repo, pull.base.ref)).or_raise()
+                await self.table.offer(replace(place, base=tip.sha).row)
             else:
-                await self._look_at_base(place, pull, earlier[0])
-            return
-        reviews = (await self.github.pulls.reviews(repo, pull.number)).or_raise()
-        if review_cause(f"{repo.full_name}#{pull.number}", pull, reviews, trusted, self.peers()):
-            tip = (await self.github.refs.get(repo, pull.base.ref)).or_raise()
-            await self.table.offer(replace(place, base=tip.sha).row)
+                self._left[row.key] = seen
+        elif is_asked and (last.outcome == COMMENTED or is_ungiven):
+            await self._decide_again(place, trusted, self.table.offer if is_ungiven else self.table.add)
         else:
-            self._left[row.key] = seen
+            await self._look_at_base(place, pull, last)
 
-    async def _decide_again(self, place: ReviewPlace, trusted: TrustedAccounts) -> None:
+    async def _is_ungiven(self, row: WorkItem) -> bool:
+        """Return whether a review was given up an hour ago or earlier, or its draft expired."""
+        if row.state == "pending" or self.table.clock.since(parse_iso(row.created_at)) < AGAIN_AFTER:
+            return False
+        states = {one.state for one in await self.acts(row.cause_id)}
+        return states == {"expired"} if states else row.state == "dropped"
+
+    async def _decide_again(
+        self, place: ReviewPlace, trusted: TrustedAccounts, add: Callable[[NewWork], Awaitable[object]]
+    ) -> None:
         """Add another review of a commit on which we only commented, if asked again; once for each base commit."""
         reviews = (await self.github.pulls.reviews(place.repo, place.number)).or_raise()
         if not any(one.author_id == trusted.us.id and one.commit_id == place.sha for one in reviews):
@@ -96,7 +113,7 @@ class ReviewPerceiver(Perceiver):
         if trusted.us not in pull.requested_reviewers:
             return
         tip = (await self.github.refs.get(place.repo, pull.base.ref)).or_raise()
-        await self.table.add(replace(place, base=tip.sha, is_again=True).row)
+        await add(replace(place, base=tip.sha, is_again=True).row)
 
     async def _look_at_base(self, place: ReviewPlace, pull: PullRequest, reviewed: WorkItem) -> None:
         """Add another review of an approved commit if its base has since changed a file of the pull request."""

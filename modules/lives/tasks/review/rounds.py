@@ -30,7 +30,7 @@ MOST_ROUNDS = 2
 MOST_ROWS = 100
 """How many rounds of one pull request are looked at, the newest."""
 OVER, ANSWERED = "over", "answered"
-_AGAIN_AFTER = timedelta(hours=1)
+AGAIN_AFTER = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def next_round(this: Round, rows: Sequence[WorkItem], since: Since, *, is_change
     known = next((one for one in rows if one.key == this.key), None)
     if known and (known.state == "pending" or is_tried(known, is_change_asked=is_change_asked)):
         return None
-    if known and known.outcome != ANSWERED and since(parse_iso(known.created_at)) < _AGAIN_AFTER:
+    if known and known.outcome != ANSWERED and since(parse_iso(known.created_at)) < AGAIN_AFTER:
         return None
     return replace(this, count=count_of_next(rows))
 
