@@ -198,14 +198,17 @@ class GitHubState:
         return str(self._file.rest.get("seenAt") or "")
 
     async def posts_since_last_look(self) -> list[ReceivedPost]:
-        """Return the Bluesky posts received since `note_posts`, oldest first; at first those of the last day."""
-        since = await self._database.run(lambda connection: marks.get(connection, _POSTS_READ))
-        begin = since or iso(self._clock.now() - timedelta(days=1))
+        """Return the Bluesky posts received since `note_posts`, oldest first; at first those of the last day.
+
+        A mark in the future, as after the clock was set back, counts as none.
+        """
+        since, now = await self._database.run(lambda rows: marks.get(rows, _POSTS_READ)), self._clock.now()
+        begin = since if "" < since <= iso(now) else iso(now - timedelta(days=1))
         return await self._database.run(lambda connection: received.taken_in_since(connection, begin))
 
     async def note_posts(self, rows: Iterable[ReceivedPost]) -> None:
         """Store that these posts were searched for threads."""
-        newest = max((row.received_at for row in rows), default="")
+        newest = min(max((row.received_at for row in rows), default=""), iso(self._clock.now()))
         if newest:
             await self._database.run(lambda connection: marks.put(connection, {_POSTS_READ: newest}))
 

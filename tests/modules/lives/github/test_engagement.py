@@ -16,7 +16,7 @@ import pytest
 
 from adapters.github.client import GitHub
 from adapters.web.client import http_transport_factory
-from common.clock import FakeClock, parse_iso
+from common.clock import FakeClock, iso, parse_iso
 from common.result import Ok
 from modules.lives.github.engagement import (
     FILE,
@@ -35,8 +35,11 @@ from modules.lives.github.engagement import (
     after,
     is_outlived,
 )
+from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.github_threads.threads import THREAD, ThreadInbox, WaitingThread, thread_of
+from modules.services.inbox import received
+from modules.services.inbox.received import ReceivedPost
 from modules.services.work.table import WorkTable
 from tests.modules.lives.github.threads import ME, at, thread
 from town.github.limits import GitHubMeter
@@ -146,6 +149,23 @@ async def test_the_file_is_stamped_and_read_again_and_keeps_what_another_version
     await clock.advance(OLD_AFTER.total_seconds() + 1)
     again.cleanup_old_conversations()
     assert GitHubState(tmp_path, database, clock).known(KEY) is None
+
+
+async def test_posts_are_read_on_after_the_clock_ran_ahead(tmp_path: Path, database: Database) -> None:
+    clock = FakeClock()
+    state = GitHubState(tmp_path, database, clock)
+
+    async def read(uri: str, later: timedelta) -> set[str]:
+        post = ReceivedPost(uri, uri, "did:plc:ada", {}, iso(NOW), iso(NOW + later), "pending")
+        await database.run(lambda rows: received.insert(rows, [post]))
+        found = await state.posts_since_last_look()
+        await state.note_posts(found)
+        return {one.uri for one in found}
+
+    await database.run(lambda rows: marks.put(rows, {"github.posts_read": iso(NOW + timedelta(days=9))}))
+    assert await read("at://ahead", timedelta(days=9)) == {"at://ahead"}
+    await clock.advance(60)
+    assert "at://now" in await read("at://now", timedelta(seconds=30))
 
 
 LOOKS = int(os.environ.get("GITHUB_LOOKS", "100"))
