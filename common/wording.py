@@ -125,6 +125,7 @@ _OUTCOMES = {
     "contest": "several claimed it at once",
     "earlier_claim": "another claim came first",
     "failed": "it came to nothing",
+    "held": "it waits for your approval",
     "lock_held": "somebody is about to claim it",
     "needs-owner": "it waits for your approval",
     "no_room": "its issue holds no more characters",

@@ -477,7 +477,7 @@ async def test_a_round_that_waits_for_the_owner_is_pushed_after_a_restart_and_re
             outbox, work = kit.app.services.outbox, kit.app.services.work
             (push,) = await outbox.held()
             (row,) = await work.newest(REVISION, 9)
-            assert (push.kind, row.state, row.outcome) == ("push", "pending", "needs-owner")
+            assert (push.kind, row.state, row.outcome) == ("push", "pending", "held")
             assert place.pull.head == reviewed
             await outbox.approve(push.id)
             await kit.send()

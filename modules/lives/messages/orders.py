@@ -18,7 +18,7 @@ from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction, Submitted
 from modules.services.work.table import WorkTable
-from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
+from modules.services.work.types import HELD, Disposition, Handler, NewWork, WorkItem
 
 KIND = "order"
 _UNDER_WAY = frozenset({"held", "pending", "sending"})
@@ -89,8 +89,9 @@ class OrderHandler(Handler):
     async def handle(self, item: WorkItem) -> Disposition:
         found = [await self.outbox.get(one) for one in item.payload["acts"]]
         acts: list[Intent] = [one for one in found if one is not None]
-        if any(one.state in _UNDER_WAY for one in acts):
-            return Disposition("later", "under-way", "acts of the order have not left yet")
+        if states := _UNDER_WAY & {one.state for one in acts}:
+            code = HELD if HELD in states else "under-way"
+            return Disposition("later", code, "acts of the order have not left yet")
         if quiet_until(self.clock.now(), self.quiet_hours, self.timezone):
             return Disposition("later", "quiet", "it is told after the quiet hours")
         told = await self.outbox.ends([one for one in acts if not one.is_taken_back])

@@ -13,7 +13,7 @@ from common.clock import Clock, iso
 from common.json_lines import json_line, json_object
 from modules.runtime.database.database import Database
 from modules.runtime.database.people import PersonalRows, PersonalTable
-from modules.services.work.types import NewWork, WorkItem
+from modules.services.work.types import HELD, NewWork, WorkItem
 
 KEPT = timedelta(days=90)
 FAILURES = "_failures"
@@ -141,12 +141,15 @@ class WorkTable:
         return datetime.fromisoformat(found) if found else None
 
     async def earliest(self, kinds: Collection[str]) -> tuple[str, str] | None:
-        """Return the kind of the row of these kinds that is due first, and its time: ISO-8601, "" for at once."""
+        """Return the kind of the row of these kinds that is due first, and its time: ISO-8601, "" for at once.
+
+        Rows that wait for the owner's decision about a draft are left out.
+        """
         query = (
             "SELECT kind, not_before FROM work WHERE state = 'pending' AND kind IN (SELECT value FROM json_each(?))"
-            " ORDER BY not_before LIMIT 1"
+            " AND outcome <> ? ORDER BY not_before LIMIT 1"
         )
-        values = (json.dumps(sorted(kinds)),)
+        values = (json.dumps(sorted(kinds)), HELD)
         found = await self.database.run(lambda connection: connection.execute(query, values).fetchone())
         return (str(found["kind"]), str(found["not_before"])) if found else None
 

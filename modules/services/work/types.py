@@ -17,6 +17,8 @@ MOST_TRIES = 3
 PAUSE_S = 120.0
 STOPPED = "stopped"
 """The code of an item that was cut off because the SOUL may not act."""
+HELD = "held"
+"""The code of an item that waits for the owner's decision about a draft. Like the draft, it keeps no SOUL awake."""
 WorkState = Literal["pending", "done", "dropped"]
 
 

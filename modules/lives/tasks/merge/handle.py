@@ -76,7 +76,7 @@ from modules.services.plans.types import ACTIVE_TASKS, claim_key, parse_task_bra
 from modules.services.skills.skills import Framer
 from modules.services.voice_phrases.regenerate import Phrase
 from modules.services.work.table import WorkTable
-from modules.services.work.types import Disposition, Handler, WorkItem
+from modules.services.work.types import HELD, Disposition, Handler, WorkItem
 from modules.services.workspaces.acting import SEEN_WITHIN
 from modules.services.workspaces.reviewers import REVIEWERS, pick_reviewers, requested_changes
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust, plan_of
@@ -520,8 +520,8 @@ class MergeHandler(Handler):
         row = await self.outbox.settled(standing.active.id) or standing.active
         if row.state == "done":
             return None
-        code, is_held = ("needs-owner", True) if row.state == "held" else (row.state, False)
-        return Disposition("later", code, row.error or decision.reason, LOOK_AGAIN_S, row.id, is_held)
+        reason = row.error or decision.reason
+        return Disposition("later", row.state, reason, LOOK_AGAIN_S, row.id, held=row.state == HELD)
 
     async def _is_out_of_queue(self, action: ProposedAction) -> bool:
         """Return whether an act is a merge that waits outside of its merge queue: there one try is enough."""

@@ -48,7 +48,7 @@ from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.plans.types import FoundPlan, claim_key
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.table import WorkTable
-from modules.services.work.types import Disposition, Handler, WorkItem
+from modules.services.work.types import HELD, Disposition, Handler, WorkItem
 from modules.services.workspaces.reviewers import reviews_to_answer
 from modules.services.workspaces.trust import WorkspaceTrust
 
@@ -222,7 +222,7 @@ class RevisionHandler(Handler):
         """Wait a while for a push to leave, and ask the reviewers again once it is done."""
         row = await self.outbox.settled(push.id) or push
         if row.state == "held":
-            return Disposition("later", "needs-owner", "its push waits for your approval", _AGAIN_S, row.id, held=True)
+            return Disposition("later", HELD, "its push waits for your approval", _AGAIN_S, row.id, held=True)
         if row.state not in ACTIVE_STATES:
             return await self._ended(this, Failed("not_sent", row.error or row.state))
         if row.state != "done":

@@ -241,6 +241,19 @@ async def test_that_a_row_waits_is_told_once_for_each_reason(running: RunningOut
     assert sorted(told) == ["needs-owner", "waits"]
 
 
+async def test_a_row_that_waits_for_the_owners_decision_keeps_no_soul_awake(running: RunningOutbox) -> None:
+    codes = iter(["held", "under-way"])
+
+    async def wait(_: WorkItem) -> Disposition:
+        return Disposition("later", next(codes), retry_in_s=60)
+
+    await table(running).add(NewWork("ritual", "circle/2026-01-05"))
+    for is_awake in (False, True):
+        await loop(running, Recording(wait)).run()
+        assert bool(await table(running).earliest(["ritual"])) is is_awake
+        await running.clock.advance(61)
+
+
 async def test_each_pause_cuts_off_what_takes_long_and_each_time_that_is_told(running: RunningOutbox) -> None:
     class TakesLong(Recording):
         is_cut_off = True
