@@ -45,6 +45,7 @@ from modules.services.work.types import Disposition, Handler, WorkItem
 
 _SKILL, _TOOL = "self-improvement-decision", "improvement_decide"
 _ROUNDS, _REASON_CHARS = 3, 300
+_GONE = "gone"
 _LOOK_S = timedelta(hours=6).total_seconds()
 """Lived seconds between two checks of a proposal, also if no event here tells of it; a sleeping SOUL wakes for one."""
 
@@ -91,14 +92,17 @@ class ImprovementHandler(Handler):
         number = item.payload.get("friction")
         friction = await self.friction.get(int(number)) if number else None
         if number and friction is None:
-            return Disposition("silent", "gone", "it is not counted any more")
+            return Disposition("silent", _GONE, "it is not counted any more")
         if not self._rungs(friction) and not await self.proposals.open():
             return _without_rung(item)
         if (proposal := await self._begun(item, friction)) is None:
             return Disposition("later", ONE_OPEN, "another proposal is open", _LOOK_S)
-        if is_asked := proposal.state == "asked":
-            proposal = await self._decided(item, proposal, friction)
-        is_own_no = is_asked and proposal.state == "left"
+        is_own_no = False
+        if proposal.state == "asked":
+            step = decided_in_time(proposal, ProposalStep("asked"), self.clock)
+            is_late = step.state != "asked"
+            proposal = await (self._put(proposal, step) if is_late else self._decided(item, proposal, friction))
+            is_own_no = not is_late and proposal.state == "left"
         if proposal.state in {"making", "waiting"}:
             proposal = await self._advanced(item, proposal)
             if proposal.state == "asked":
@@ -119,7 +123,7 @@ class ImprovementHandler(Handler):
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
         """Give up a proposal that the model never decided, and tell the owner the end of what they asked for."""
-        tries = await self._tries(item) if disposition.act == "dropped" else []
+        tries = await self._tries(item) if disposition.act == "dropped" or disposition.code == _GONE else []
         if tries and tries[0].state in OPEN:
             proposal = await self._put(tries[0], ProposalStep("failed", reason=disposition.reason))
             if friction := await self.friction.get(item.payload.get("friction", 0)):

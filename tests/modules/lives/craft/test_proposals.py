@@ -394,6 +394,23 @@ async def test_a_kill_before_the_decision_leaves_one_proposal_that_goes_on(runni
         assert len(mind.decisions) == 1
 
 
+async def test_a_proposal_that_the_soul_cannot_decide_does_not_block_what_the_owner_wants(
+    running_town: RunningTown,
+) -> None:
+    async with three_days_old(running_town, home_of(running_town)) as life:
+        services, proposals = life.soul.app.services, life.craft.proposals
+        await services.work.add(NewWork("improvement", "friction:999", {"friction": 999}))
+        assert await proposals.begin(999, "", {})
+        await life.works()
+        assert await life.proposed() == [("failed", "")]
+        assert await proposals.begin(None, WISH, {})
+        await services.work.add(NewWork("improvement", "own", {"wish": WISH}))
+        await improve(services.work, "Draw a heron.")
+        await life.works(15 * DAY_S)
+        await life.works(7 * HOUR_S)
+        assert await life.proposed() == [("waiting", "skill"), ("left", ""), ("failed", "")]
+
+
 def forget_eve(connection: sqlite3.Connection) -> None:
     person = Person(EVE, ("eve.test",))
     know_person(connection, person)
