@@ -98,8 +98,7 @@ class ReviewPerceiver(Perceiver):
         """Return whether a review was given up an hour ago or earlier, or its draft expired."""
         if row.state == "pending" or self.table.clock.since(parse_iso(row.created_at)) < AGAIN_AFTER:
             return False
-        states = {one.state for one in await self.acts(row.cause_id)}
-        return states == {"expired"} if states else row.state == "dropped"
+        return row.state == "dropped" or {one.state for one in await self.acts(row.cause_id)} == {"expired"}
 
     async def _decide_again(
         self, place: ReviewPlace, trusted: TrustedAccounts, add: Callable[[NewWork], Awaitable[object]]
