@@ -131,7 +131,12 @@ class SnapshotBuilder:
         content = content_of(talk.request, call)
         thread = conversation_thread_uri(HOST, content)
         gone_before = {commitment_id for one in before for commitment_id in one.takes_back}
-        owed = [one for one in self._promised() if _was_owed(one, entry) and one.id not in gone_before]
+        later = {conversation_thread_uri(HOST, one.content) for one in talk.host_messages if one.at > entry.at}
+        owed = [
+            one
+            for one in self._promised()
+            if _was_owed(one, entry) and one.id not in gone_before and one.source_thread_uri not in later
+        ]
         latest = [one for one in owed if one.source_thread_uri == thread]
         earlier = [one for one in owed if one.source_thread_uri != thread]
         if not earlier and len(latest) <= 1:

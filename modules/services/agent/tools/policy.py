@@ -113,7 +113,8 @@ def left_out(arguments: BaseModel, sent: Mapping[str, Any]) -> str:
         for name, field in fields.items()
         if get_origin(field.annotation) is Literal and sent.get(name) and not getattr(arguments, name)
     )
-    unknown = (f"`{name}`" for name, value in sent.items() if name not in fields and value not in _EMPTY)
+    known = {*fields, *(field.alias for field in fields.values())}
+    unknown = (f"`{name}`" for name, value in sent.items() if name not in known and value not in _EMPTY)
     return ", ".join((*choices, *unknown))
 
 
@@ -129,5 +130,6 @@ def explain(tool: Tool, turn: Turn, error: ValidationError) -> tuple[str, str]:
 def taken_fields(tool: Tool, turn: Turn) -> str:
     """Return the names of the fields that `tool` takes in `turn`, as text for the model."""
     withheld, fields = withheld_fields(tool, turn), tool.input_model.model_fields.items()
-    taken = (name if field.is_required() else f"{name} (optional)" for name, field in fields if name not in withheld)
+    shown = ((field.alias or name, field) for name, field in fields if name not in withheld)
+    taken = (name if field.is_required() else f"{name} (optional)" for name, field in shown)
     return ", ".join(taken) or "nothing"

@@ -116,6 +116,18 @@ async def test_a_choice_that_no_tool_has_is_never_dropped_without_a_word(field: 
     assert (told in result.content, result.is_error) == (True, field == "state")
 
 
+class Aliased(Words):
+    """Parameters of which the model knows one by another name."""
+
+    is_told: bool = Field(default=False, alias="isTold")
+
+
+async def test_a_field_is_known_by_the_name_that_the_model_was_given() -> None:
+    registry = Registry([replace(tool(), input_model=Aliased, effect="act")], social_only=False)
+    result = await Executor(registry, SHIPPED).execute(ToolCall("1", "echo", {"text": "hi", "isTold": True}), turn())
+    assert (result.is_error, "isTold" in result.content) == (False, False)
+
+
 @pytest.mark.parametrize(("value", "is_run"), [("tomorrow", False), (False, False), (None, True), ("", True)])
 async def test_an_act_with_a_field_that_it_lacks_is_not_run_and_a_look_tells_of_it(
     value: object, *, is_run: bool
