@@ -151,7 +151,7 @@ class GitHubSender(ChangeSender[WithWords]):
         if arrived is None and departs:
             arrived = next((one for one in found if _same(one, body)), None)
         if arrived is None and departs and isinstance(body, ReviewBody):
-            pull = (await self._github.pulls.get(repo_of(body), body.number)).or_raise()
+            pull = (await self._github.get_issue(repo_of(body), body.number)).or_raise()
             if pull.state == "closed":
                 _CLOSED.or_raise()
         return _sent(arrived) if arrived else None
