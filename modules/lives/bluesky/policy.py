@@ -239,8 +239,8 @@ def queue_of(
 
     A post that may be a request about its author's own data stands alone, so that a turn looks at it; one of the
     owner's, whose words are orders, only if it plainly is one. Everybody who waits in a thread is answered, each after
-    earlier answers were read. Possible requests have the lowest rank, then
-    come recurring authors, then the priority decides.
+    earlier answers were read. Possible requests have the lowest rank, then come recurring authors, then the priority
+    decides.
     """
     threads: dict[tuple[str, str, str], list[Pending]] = {}
     for item in sorted(waiting, key=lambda one: one.notification.indexed_at):

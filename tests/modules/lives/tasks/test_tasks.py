@@ -454,11 +454,11 @@ async def test_what_cannot_be_read_or_written_now_is_neither_unanswered_nor_of_s
 
         def refuse_the_next_change(event: GitHubEvent) -> None:
             if event.kind == "comment_written":  # the claim
-                heard()
+                unsubscribe()
                 town_github.faults.arm(Fault("unavailable", f"PATCH {place}", times=2))
 
         work = Work(is_answered_meanwhile)
-        heard = network.subscribe(refuse_the_next_change)
+        unsubscribe = network.subscribe(refuse_the_next_change)
         await site.cycle(work)
         assert ((await site.row(1)).outcome, work.asked) == ("deferred", [])
         await look_later(site, work)
