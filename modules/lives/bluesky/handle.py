@@ -407,17 +407,26 @@ class PostHandler(Handler):
         ) or await self._too_late(post, item.importance)
         disposition = disposition or self._others_first(post, item.importance)
         # NOTE(self): a request about the author's own data does not wait until the limits of the hour allow a turn.
-        if disposition is None and (wait := await self._no_turn(post, item.importance)):
+        if disposition is None and (wait := await self._no_turn(item, post)):
             disposition = await self._carry_out_request(post.notification, item.importance) or wait
         disposition = disposition or await self._decide(post, item.importance)
         return replace(disposition, retry_in_s=self.clock.lived(disposition.retry_in_s))
 
-    async def _no_turn(self, post: Pending, importance: Importance) -> Disposition | None:
-        """Return how long the post has to wait for a turn; None if it need not, like every post of the owner's."""
-        if importance == "owner":
+    async def _no_turn(self, item: WorkItem, post: Pending) -> Disposition | None:
+        """Return how long the post has to wait for a turn; None if it need not, like every post of the owner's.
+
+        A post that waits for a rule of the outbox already is not read again before that rule allows an answer.
+        """
+        if item.importance == "owner":
             return None
-        wait = await self.turns.must_wait(post.notification.author, limits_of(importance))
-        return wait and replace(wait, retry_in_s=self.clock.real(wait.retry_in_s))
+        if wait := await self.turns.must_wait(post.notification.author, limits_of(item.importance)):
+            return replace(wait, retry_in_s=self.clock.real(wait.retry_in_s))
+        if item.outcome != "later":
+            return None
+        advice = await self.reader.etiquette.before_reply(post.notification, ())
+        if advice.act != "later":
+            return None
+        return Disposition("later", item.outcome, advice.reason, advice.retry_in_s)
 
     async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> Disposition | None:
         """Return the disposition of an answer from before a crash; None if no accepted intent is an answer."""

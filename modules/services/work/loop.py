@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from modules.services.work.types import PAUSE_S, STOPPED, Disposition, Handler, 
 WORK_INTERVAL_MS = 60 * SECOND_MS
 _LONGEST_PUT_OFF_S = 1800.0
 _LONGEST_ECONOMY_S = 3600.0
+_SHARE_OF_WAIT = 1 / 20
 _TRIED_FOR, _LEAST_TRIES = timedelta(days=7), 100
 """How long, and how often at least, a row is tried that a service fails each time, before it is given up."""
 _LOOKED_AT = 20
@@ -42,7 +44,7 @@ class WorkLoop(Loop):
     social_only: bool = True
     at_start: bool = False
     batch: int | None = None
-    """The most rows that one run handles; None for all that are due."""
+    """The most rows that one run handles; None for all that are due. Rows that only have to wait count a twentieth."""
 
     table: WorkTable
     handlers: Sequence[Handler]
@@ -102,25 +104,27 @@ class WorkLoop(Loop):
 
         The next row is chosen after each, so that the owner's never waits for all that was there before it.
         """
-        handled, settled, waiting, met = 0, 0, 0, set[int]()
-        while handled != self.batch and (items := await self.table.due(self._by_kind, besides=met, most=_LOOKED_AT)):
+        left, settled, waiting, met = self.batch or math.inf, 0, 0, set[int]()
+        while left > 0 and (items := await self.table.due(self._by_kind, besides=met, most=_LOOKED_AT)):
             allowed = [place for place, item in enumerate(items) if self._may_handle(item)]
             passed_over = items[: allowed[0]] if allowed else items
             met.update(item.id for item in passed_over)
             waiting += len(passed_over)
             if allowed:
                 met.add(items[allowed[0]].id)
-                settled += await self._meet(items[allowed[0]])
-                handled += 1
+                done = await self._meet(items[allowed[0]])
+                settled += done is not None and done.settles
+                # NOTE(self): otherwise rows that wait for a limit keep those away that no limit holds back.
+                left -= _SHARE_OF_WAIT if done is not None and done.act == "later" else 1
         return settled, waiting
 
-    async def _meet(self, item: WorkItem) -> bool:
-        """Handle one item, and settle it or let it wait; return whether it is settled."""
+    async def _meet(self, item: WorkItem) -> Disposition | None:
+        """Handle one item, and settle it or let it wait; return its disposition, or None if it could not be handled."""
         handler = self._by_kind[item.kind]
         try:
             async with self.attention.take(item.kind) if handler.needs_attention(item) else nullcontext():
                 if not self._may_handle(item):
-                    return False
+                    return None
                 with urgency(Urgency.AT_ONCE if item.importance == "owner" else Urgency.AHEAD):
                     disposition = await self._handle(handler, item)
         except BudgetExceeded as error:
@@ -136,8 +140,8 @@ class WorkLoop(Loop):
                 await self._warn(handler, item, error)
         else:
             await self._conclude(handler, item, disposition)
-            return disposition.settles
-        return False
+            return disposition
+        return None
 
     def _may_handle(self, item: WorkItem) -> bool:
         handler = self._by_kind[item.kind]

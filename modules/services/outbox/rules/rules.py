@@ -144,7 +144,7 @@ POINTS_PER_DAY = EtiquetteRule(
 SAME_REPLY = EtiquetteRule(
     "same-reply",
     2,
-    "replies",
+    "replies in these words",
     DAY_S,
     "Bluesky's community guidelines against spam; the number is our own measure",
     "The same words to many people are spam. Handles, links, digits, case, punctuation and emoji make no difference.",

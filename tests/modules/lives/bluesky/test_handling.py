@@ -176,6 +176,29 @@ async def test_a_post_whose_thread_cannot_be_read_takes_a_turn_of_its_author_onl
     assert len(turns) == 1
 
 
+async def test_a_post_that_waits_for_a_rule_is_read_again_only_when_the_rule_allows_an_answer(
+    running_town: RunningTown,
+) -> None:
+    home, mind = running_town.make_home("rowan", SOUL_SPEED="1"), running_town.mind
+    roofs = ("Tin", "Slate", "Copper", "Thatch", "Glass", "Tile", "Lead")
+    mind.answer = lambda _: call("bluesky_reply", text=f"{roofs[len(mind.asked) - 1]} is louder, I think.")
+    for number in range(7):
+        asker = running_town.account(f"kit{number}")
+        running_town.network.post_as(asker, f"@rowan.test is roof {number} louder?")
+    async with awake(home) as life:
+        await life.look()
+        await life.look()
+        loop = life.app.lives.bluesky.awareness
+        rows = await loop.table.newest("post", 7)
+        (waiting,) = [one for one in rows if one.state == "pending"]
+        running_town.faults.arm(Fault("server_error", "app.bsky.feed.getPostThread", times=99))
+        again = await loop.handlers[0].handle(waiting)
+        assert (again.act, again.reason) == ("later", "strangers-while-young: 6 people already, the limit is 6")
+        life.passes(again.retry_in_s)
+        with pytest.raises(Transient):
+            await loop.handlers[0].handle(waiting)
+
+
 async def test_a_question_that_no_try_could_decide_is_given_up_and_not_liked(running_town: RunningTown) -> None:
     home = running_town.make_home("rowan", SOUL_SPEED="1")
     running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")

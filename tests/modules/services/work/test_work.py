@@ -323,6 +323,19 @@ async def test_what_comes_for_the_owner_meanwhile_goes_next(running: RunningOutb
     assert handler.seen == ["a1", "owner", "b1"]
 
 
+async def test_rows_that_only_wait_take_no_place_in_a_run_from_those_that_need_not(running: RunningOutbox) -> None:
+    async def then(item: WorkItem) -> Disposition:
+        return Disposition("later", "limit") if item.key.startswith("w") else await done(item)
+
+    waiting = (NewWork("ritual", f"w{number}", author=f"did:plc:w{number}", rank=-1) for number in range(9))
+    await table(running).add(*waiting, *(NewWork("ritual", f"d{number}") for number in range(3)))
+    handler = Recording(then)
+    work = loop(running, handler)
+    work.batch = 2
+    await work.run()
+    assert handler.seen[9:] == ["d0", "d1"]
+
+
 async def test_a_queue_lets_its_rows_wait_and_no_others_and_settled_ones_stay_so(running: RunningOutbox) -> None:
     rows, handler = table(running), Recording(done)
     one, two, other = NewWork("ritual", "one"), NewWork("ritual", "two"), NewWork("thread", "other")
