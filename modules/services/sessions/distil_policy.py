@@ -42,7 +42,7 @@ _SHARE = 3
 _OWNERS_ONLY: frozenset[Kind] = frozenset({"preference", "protocol"})
 _WORD = re.compile(r"[^\W_]{4,}")
 _ENTRY = re.compile(r"^(?:[-*•]|\d{1,9}[.)])\s+")
-_DIVIDED = re.compile(r":\s|\s*：\s*|\s[-–—]\s|\|")  # noqa: RUF001 - the dashes and the colon that models write
+_DIVIDED = re.compile(r":\s|：|\s[-–—]\s|\|")  # noqa: RUF001 - the dashes and the colon that models write
 _NOTHING = re.compile(
     rf"(?:none|nothing|n/?a|null|unknown|no (?:{'|'.join(FIELDS)})|not (?:mentioned|stated|applicable)|empty|-+)[.!]?",
     re.IGNORECASE,
