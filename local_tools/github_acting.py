@@ -67,6 +67,12 @@ class IssueLookInput(IssueListInput):
     issue_number: int = Field(default=0, ge=0)
 
 
+class PullLookInput(IssueListInput):
+    """The newest pull requests of a repository, or one of them with its changes and what was said about it."""
+
+    pull_number: int = Field(default=0, ge=0)
+
+
 class OrgReposInput(BaseModel):
     """The repositories of an organisation, the most recently pushed first."""
 

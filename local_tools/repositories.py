@@ -5,24 +5,26 @@ What is read is untrusted text: it lowers the turn's provenance, so that a later
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from adapters.github.types import Issue, PullRequest, Repo, Repository, is_login
+from adapters.github.types import Comment, Issue, PullFile, PullRequest, Repo, Repository, Review, is_login
 from common.provenance import Provenance
-from common.text.untrusted import clean, one_line
+from common.text.strings import both_ends
+from common.text.untrusted import clean, legible, one_line
 from local_tools.github_acting import (
     IN_THREAD,
     AccountInput,
     GitHubActing,
     GitHubToolServices,
     IssueCreateInput,
-    IssueListInput,
     IssueLookInput,
     IssueUpdateInput,
     OrgReposInput,
+    PullLookInput,
 )
 from local_tools.words import CUT, READ_CHARS, NoInput, within
 from local_tools.workspace_inputs import InRepository
@@ -42,6 +44,7 @@ from modules.services.workspaces.sentinel import FINISHED_LABEL
 
 _SKILL = "repository-tools"
 _TITLE_CHARS, _NAME_CHARS, _TOLD_CHARS, _MOST_ORGS = 200, 50, 1_000, 100
+_SAID_CHARS, _CHANGES_CHARS = 2_000, 15_000
 
 
 class RepositoryTools:
@@ -65,14 +68,36 @@ class RepositoryTools:
             told = _of_issue(one, READ_CHARS)
             if CUT not in told:
                 turn.shown_whole.add(body_digest(one.body))
+            comments = (await self._github.list_comments(repo, args.issue_number)).or_raise()
+            told |= _newest("comments", list(map(_of_comment, comments)), READ_CHARS - _length(told))
             return self._acting.read(told, uri=one.html_url)
         found = (await self._github.list_issues(repo, state=args.state, limit=args.limit, pulls=False)).or_raise()
         return self._acting.listed(list(map(_of_issue, found)), args.limit, uri=self._github.page(repo))
 
-    async def pulls(self, args: IssueListInput, turn: Turn) -> ToolResult:
+    async def pulls(self, args: PullLookInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
+        if args.pull_number:
+            return await self._pull(repo, args.pull_number)
         listed = (await self._github.pulls.list(repo, state=args.state, limit=args.limit)).or_raise()
         return self._acting.listed(list(map(_of_pull, listed)), args.limit, uri=self._github.page(repo))
+
+    async def _pull(self, repo: Repo, number: int) -> ToolResult:
+        """Return one pull request with its changes, and the newest of what reviews and comments say about it."""
+        one = (await self._github.pulls.get(repo, number)).or_raise()
+        files = (await self._github.pulls.files(repo, number)).or_raise()
+        reviews = (await self._github.pulls.reviews(repo, number)).or_raise()
+        lines = (await self._github.pulls.review_comments(repo, number)).or_raise()
+        comments = (await self._github.list_comments(repo, number)).or_raise()
+        said = [
+            *(_of_comment(comment) for comment in comments),
+            *(_of_comment(line.comment) | {"on": f"{line.path}:{line.line}"} for line in lines),
+            *(_of_review(review) for review in reviews if review.submitted_at),
+        ]
+        told = _of_pull(one) | within(clean(one.body), _TOLD_CHARS * 3, "body")
+        told |= {"changes": within("\n".join(map(_of_file, files)), _CHANGES_CHARS)}
+        left = READ_CHARS - _length(told)
+        said.sort(key=lambda each: str(each["at"]))
+        return self._acting.read(told | _newest("said", said, left), uri=one.html_url)
 
     async def of_organisation(self, args: OrgReposInput, turn: Turn) -> ToolResult:
         listed = await self._github.repositories.of_organization(args.org.strip(), sort="pushed", limit=args.limit)
@@ -173,7 +198,7 @@ def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
     return (
         look("github_get_repo", InRepository, handler=tools.get),
         look("github_list_issues", IssueLookInput, handler=tools.issues),
-        look("github_list_pull_requests", IssueListInput, handler=tools.pulls),
+        look("github_list_pull_requests", PullLookInput, handler=tools.pulls),
         far("github_list_org_repos", OrgReposInput, handler=tools.of_organisation, effect="look"),
         far("github_list_my_orgs", NoInput, handler=tools.own_organisations, effect="look"),
         far("github_get_user", AccountInput, handler=tools.account, effect="look"),
@@ -187,7 +212,9 @@ def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
 def _update(args: IssueUpdateInput, repo: Repo, issue: Issue) -> IssueUpdateBody:
     title, text = one_line(args.title, _TITLE_CHARS), clean(args.body, is_ours=True)
     changed = {"title": title, "state": args.state, "labels": args.labels, "assignees": args.assignees}
-    told = ", ".join(f"{name} {to}" for name, to in changed.items() if to) or "text"
+    said = [f"{name} {to}" for name, to in changed.items() if to]
+    said += [f"a text of {len(text):,} characters in place of {len(issue.body):,}"] if text else []
+    told = ", ".join(said)
     return IssueUpdateBody(
         repo=repo.full_name,
         number=issue.number,
@@ -228,6 +255,35 @@ def _of_issue(one: Issue, most: int = _TOLD_CHARS) -> dict[str, Any]:
         "html_url": one.html_url,
         "updated_at": one.updated_at,
     }
+
+
+def _of_comment(one: Comment) -> dict[str, Any]:
+    return {"author": one.author, "at": one.created_at, "text": both_ends(clean(one.body), _SAID_CHARS)}
+
+
+def _of_review(one: Review) -> dict[str, Any]:
+    said = {"author": one.author, "at": one.submitted_at, "verdict": one.state, "of_commit": one.commit_id}
+    return said | {"text": both_ends(clean(one.body), _SAID_CHARS)}
+
+
+def _of_file(one: PullFile) -> str:
+    moved = f" from {one.previous_path}" if one.previous_path else ""
+    return f"{one.path} ({one.status}{moved}, +{one.additions} -{one.deletions})\n{legible(one.patch)}"
+
+
+def _newest(name: str, said: Sequence[Mapping[str, Any]], most: int) -> dict[str, Any]:
+    """Return the newest items, oldest first, that fit into `most` characters of JSON, and the number of all others."""
+    shown: list[Mapping[str, Any]] = []
+    for one in reversed(said):
+        if (most := most - _length(one)) < 0:
+            break
+        shown.insert(0, one)
+    left_out = len(said) - len(shown)
+    return {name: shown} | ({"older_ones_not_shown": left_out} if left_out else {})
+
+
+def _length(told: Mapping[str, Any]) -> int:
+    return len(json.dumps(told, ensure_ascii=False))
 
 
 def _of_pull(one: PullRequest) -> dict[str, Any]:

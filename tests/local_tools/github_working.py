@@ -42,3 +42,9 @@ class Working:
         made = self.github.add_repo(SITE.name)
         self.life.app.services.workspaces.watch(SITE)
         return made
+
+
+def read(result: ToolResult) -> Any:
+    """Return what a reading tool brought, without its frame; it must count as a stranger's words."""
+    assert result.provenance is Provenance.STRANGER, result.content
+    return json.loads(result.content.splitlines()[1])

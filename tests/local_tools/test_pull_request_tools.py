@@ -11,7 +11,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import PullBranch, PullRequest, Review, ReviewState
 from modules.lives.tasks.merge.policy import merge_problem
 from tests.adapters.results import ok
-from tests.local_tools.github_working import MIXED, OWNER, SITE, Working
+from tests.local_tools.github_working import MIXED, OWNER, SITE, Working, read
 from tests.loopback import github_at
 from tests.town.github_place import needs_git
 from tests.trusting import account
@@ -155,6 +155,27 @@ async def test_among_others_words_a_review_waits_for_the_owner(site: Site) -> No
     held = await site.working.use("github_review_pr", MIXED, pull_number=site.pull.number, event="APPROVE")
     assert "until your owner agrees" in held.content
     assert site.pull.reviews == []
+
+
+@needs_git
+async def test_the_owner_has_it_read_what_a_pull_request_changes_and_what_was_said_of_it(site: Site) -> None:
+    body, long = "It squeaks.", "a" * 4_000
+    ok(await site.kit.pulls.create(SITE, title="Theirs", body=body, head="gate", base="main"))
+    number = site.pull.number
+    ok(await site.kit.create_comment(SITE, number, "It waits for oil."))
+    ok(await site.working.life.app.services.github.pulls.create_review(SITE, number, event="COMMENT", body=long))
+    shown = await site.working.use("github_list_pull_requests", pull_number=number)
+    told = read(shown)
+    assert (told["title"], told["body"]) == ("Theirs", body)
+    assert "gate.md (added, +1 -0)" in told["changes"]["content"]
+    assert "+It squeaks." in told["changes"]["content"]
+    comment, review = told["said"]
+    assert (comment["author"], comment["text"]) == ("kit", "It waits for oil.")
+    assert (review["author"], review["verdict"], len(review["text"]) < 2_100) == ("rowan", "COMMENTED", True)
+    for _ in range(20):
+        ok(await site.kit.create_comment(SITE, number, long))
+    many = read(await site.working.use("github_list_pull_requests", pull_number=number))
+    assert len(many["said"]) + many["older_ones_not_shown"] == 22
 
 
 @needs_git

@@ -10,11 +10,11 @@ import pytest
 
 from adapters.github.types import Repo
 from common.provenance import Provenance
-from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
+from modules.services.agent.tools.types import OwnerRequest, Turn
 from modules.services.claims.offers import TASK
 from modules.services.plans.events import PLAN_ASKED, ask_of
 from modules.services.plans.plan_text import parse_plan
-from tests.local_tools.github_working import MIXED, OWNER, SITE, Working
+from tests.local_tools.github_working import MIXED, OWNER, SITE, Working, read
 from tests.running_town import RunningTown, awake, call, prompt_of
 from tests.town_github import TownGitHub
 from town.github.values import StoredRepo
@@ -31,12 +31,6 @@ TASKS = [
     {"title": "Show them", "description": "Ask @kit.", "dependencies": ["Task 1"]},
 ]
 PLAN = {"title": "A counter", "goal": "It counts.", "tasks": TASKS}
-
-
-def read(result: ToolResult) -> Any:
-    """Return what a reading tool brought, without its frame; it must count as a stranger's words."""
-    assert result.provenance is Provenance.STRANGER, result.content
-    return json.loads(result.content.splitlines()[1])
 
 
 def issues(repo: StoredRepo) -> list[tuple[str, set[str]]]:
@@ -167,6 +161,9 @@ async def test_repositories_and_accounts_are_read_as_untrusted_text(working: Wor
     assert read(await working.use("github_get_repo"))["full_name"] == SITE.full_name
     (issue,) = read(await working.use("github_list_issues"))
     assert (issue["number"], issue["title"], issue["labels"]) == (1, "Mend the gate", ["bug"])
+    await github.create_comment(SITE, 1, "I oiled it.")
+    one = read(await working.use("github_list_issues", issue_number=1))
+    assert [(said["author"], said["text"]) for said in one["comments"]] == [("rowan", "I oiled it.")]
     assert json.loads((await working.use("github_list_issues", state="closed")).content.splitlines()[1]) == []
     assert not (await working.use("github_list_pull_requests")).is_error
     listed = read(await working.use("github_list_org_repos", org="acme"))
