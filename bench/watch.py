@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from starlette.types import Receive, Scope, Send
 
-from adapters.watch.client import SleepWatch, watch_token
+from adapters.watch import SleepWatch, watch_token
 from bench.start import private_mib
 from common.clock import SystemClock, iso
 from modules.runtime.sleep_note import SleepNote

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from common.text.utf16 import u16_len, u16_slice
+from common.text.strings import u16_len, u16_slice
 
 
 def lot(name: str, matter: str) -> str:

@@ -1,6 +1,8 @@
-"""Names of Git branches. Pure."""
+"""Names of Git branches, and where the pages and repositories of a service like GitHub are. Pure."""
 
 from __future__ import annotations
+
+from urllib.parse import urlsplit
 
 _FORBIDDEN = frozenset(" ~^:?*[\\")
 _MOST_BYTES = 240
@@ -23,3 +25,16 @@ def is_branch_name(name: str) -> bool:
         and name not in {"@", "HEAD"}
         and not name.startswith(("-", "refs/"))
     )
+
+
+_API_PATHS = ("/api/v3",)
+
+
+def github_address(api_url: str) -> str:
+    """Return the base URL of the pages and repositories of the service with API `api_url`, without a trailing slash."""
+    url = api_url.rstrip("/")
+    if urlsplit(url).hostname == "api.github.com":
+        return "https://github.com"
+    for path in _API_PATHS:
+        url = url.removesuffix(path)
+    return url

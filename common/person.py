@@ -177,7 +177,7 @@ def _words(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def _did(did: str) -> re.Pattern[str]:
-    """Return a pattern of the whole DID: plain, and as URLs and keys of a store (`adapters/storage/keys.py`) escape it.
+    """Return a pattern of the whole DID: plain, and as URLs and keys of a store (`storage/objects.py`) escape it.
 
     It must not be preceded by a part of a name, and ends where its own grammar ends: trailing punctuation is not part
     of it, and in the method `plc` no punctuation is.

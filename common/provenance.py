@@ -1,9 +1,9 @@
-"""The people whose words influence what is thought and kept, as code computes it; a model has no say in it."""
+"""Whose words influence what is thought and kept, and for whom work is done; as code computes it."""
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Literal
+from typing import Literal, TypeAlias
 
 Trust = Literal["stranger", "peer", "self", "owner"]
 """The trust of the words that a kept item is based on: that of the least trusted ones."""
@@ -16,3 +16,9 @@ class Provenance(IntEnum):
     PEER = 1
     SELF = 2
     OWNER = 3
+
+
+Importance: TypeAlias = Literal["own", "stranger", "commitment", "mention", "owner"]
+"""For whom work is done or a model is called, least important first: it orders the work table, and decides who may
+still call the model when the budget is low.
+"""

@@ -1,7 +1,8 @@
-"""Validates what a model decides about a turn in the agent space, before anything else uses it. Pure.
+"""Validates what a model reports before anything else uses it: its decision about a turn in the agent space. Pure.
 
 Field names and words of a fixed set are recognised however a model spells them. Placeholders of small models (`"none"`,
-an issue 0) count as left out; no value is converted if that could change its meaning.
+an issue 0) count as left out; no value is converted if that could change its meaning. The impression that somebody's
+words leave comes with the call that answers them.
 """
 
 from __future__ import annotations
@@ -12,9 +13,30 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
-from common.impression import Impression
+Impressed = Literal["", "challenge", "question"]
+"""`challenge`: they disagree with us; `question`: they leave us with a question that we cannot answer yet."""
+
+_KNOWN = frozenset(get_args(Impressed))
+
+
+def _known_or_none(value: object) -> object:
+    return value if isinstance(value, str) and value in _KNOWN else ""
+
+
+Impression = Annotated[Impressed, BeforeValidator(_known_or_none)]
+"""The field of an input model; any other value counts as left out."""
+
 
 _TRUTH = {"true": True, "false": False}
 _CHOICES = ("anyOf", "oneOf", "allOf")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 _PURPOSES = {
     "bluesky-pictures": "looking at pictures",
@@ -245,3 +246,9 @@ def counts_text(counts: Mapping[str, int]) -> str:
     done = (("posts", "post", "posts"), ("replies", "reply", "replies"), ("likes", "like", "likes"))
     told = [counted(counts.get(name, 0), one, many) for name, one, many in done]
     return f"{', '.join(told)}, {counts.get('silences', 0)} left alone"
+
+
+LineKind = Literal[
+    "info", "done", "warn", "error", "act", "think", "mem", "sys", "refl", "mind", "queue", "social", "said"
+]
+"""`said` is a line in which the text after the first colon and space was said in public."""

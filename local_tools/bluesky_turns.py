@@ -18,9 +18,9 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.records import parse_at_uri
 from adapters.atproto.types import Actor, ListPage, Post, Profile
 from common.constants import PORTABLE_MAX_GRAPHEMES
-from common.impression import Impression
 from common.provenance import Provenance
 from common.result import ApiResult
+from common.schemas import Impression
 from common.text.closings import asks
 from common.text.echo import is_loop
 from common.text.graphemes import grapheme_len, leading_sentences

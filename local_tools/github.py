@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from common.impression import Impression
 from common.provenance import Provenance
+from common.schemas import Impression
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky_turns import SilenceInput
 from local_tools.words import REASON_CHARS, ToolWords, subject_of

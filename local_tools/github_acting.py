@@ -24,7 +24,6 @@ from common.text.strings import normalized_title
 from common.text.untrusted import clean_value, one_line
 from local_tools.bluesky_turns import AccountName, act_terms, gives, is_by_owner, names
 from local_tools.words import REASON_CHARS, ToolStopped, ToolWords
-from local_tools.workspace_inputs import InRepository, Labels, LongText
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
 from modules.lives.github.types import IssueTurn
 from modules.runtime.journal.rows import Journal
@@ -49,6 +48,78 @@ from modules.services.skills.skills import Framer, Skills
 from modules.services.voice_phrases.regenerate import VoicePhrases
 from modules.services.work.types import Disposition
 from modules.services.workspaces.watched import OwnWorkspace, RequestedRepositories, WatchedWorkspaces
+
+LongText = Annotated[str, Field(max_length=20_000)]
+"""What GitHub shows under a title. A longer text is refused, not cut."""
+Labels = Annotated[list[str], Field(default_factory=list, max_length=100)]
+"""As many as GitHub lets an issue have."""
+
+
+class WorkspaceCreateInput(BaseModel):
+    """A workspace in the organisation that the owner set. `org` is hidden from the model: another one is refused."""
+
+    name: str
+    description: str = ""
+    org: Annotated[str, SkipJsonSchema()] = ""
+
+
+class WorkspaceFindInput(BaseModel):
+    """An organisation; by default the one that the owner set."""
+
+    org: str = ""
+
+
+class InRepository(BaseModel):
+    """A repository; by default that of the turn's thread, else the only workspace that is watched.
+
+    `owner` is hidden from the model: `repo` is `owner/repo`. A model that gives them separately is understood.
+    """
+
+    owner: Annotated[str, SkipJsonSchema()] = ""
+    repo: str = ""
+
+
+class MemoInput(InRepository):
+    """An issue that records a thought."""
+
+    title: str
+    body: LongText = ""
+    labels: Labels
+
+
+class PlanTask(BaseModel):
+    """A task. `estimate` is hidden from the model: no rule reads it."""
+
+    title: str
+    description: str = ""
+    estimate: Annotated[str, SkipJsonSchema()] = ""
+    dependencies: list[str] = Field(default_factory=list)
+    files: list[str] = Field(default_factory=list)
+
+
+class PlanInput(InRepository):
+    """A plan of work."""
+
+    title: str
+    goal: str
+    context: str = ""
+    tasks: list[PlanTask]
+    verification: list[str] = Field(default_factory=list)
+
+
+class TaskInput(InRepository):
+    """A task of a plan, to be taken or left alone."""
+
+    task: int = Field(ge=1)
+    plan: int = Field(default=0, ge=0)
+    leave: bool = False
+
+
+class FinishInput(InRepository):
+    """The end of the work in a workspace."""
+
+    summary: LongText
+
 
 MOST_ASSIGNEES = 10
 """GitHub assigns an issue to no more."""

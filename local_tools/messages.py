@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from common.impression import Impression
 from common.provenance import Provenance
+from common.schemas import Impression
 from common.text.closings import asks
 from common.text.graphemes import grapheme_len, leading_sentences, shortened
 from common.text.untrusted import clean, one_line

@@ -15,8 +15,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from adapters.arena.client import parse_channel_url
-from adapters.arena.types import Channel
+from adapters.arena import Channel, parse_channel_url
 from adapters.atproto.types import StrongRef
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance

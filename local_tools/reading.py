@@ -1,11 +1,13 @@
-"""The tools to read on Bluesky beyond the SOUL's own timeline: searches, feeds, lists, starter packs and trends.
+"""The tools to read: one page of the web at a URL that the owner chose, and Bluesky beyond its own timeline.
 
-For turns that the SOUL or its owner began. All results are untrusted text, without accounts that are hidden by our
-account's choice or by their own.
+On Bluesky these are searches, feeds, lists, starter packs and trends, for turns that the SOUL or its owner began. All
+results are untrusted text, without accounts that are hidden by our account's choice or by their own.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,18 +18,23 @@ from pydantic import BaseModel, Field
 from adapters.atproto.client import Atproto
 from adapters.atproto.records import GENERATOR, LIST, STARTER_PACK, AtUri, parse_curated, web_url
 from adapters.atproto.types import Curated, FeedItem, ListPage, Profile
+from adapters.web.client import WebClient
 from common.clock import parse_iso_or_none
+from common.lenient_json import parse
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
+from common.text.html_text import text_of_page
 from common.text.injections import gives_orders
 from common.text.strings import account_name
 from common.text.untrusted import clean
-from local_tools.bluesky_turns import BlueskyLooks, LimitInput, note_accounts
-from local_tools.words import ToolWords
+from local_tools.bluesky import BlueskyTools
+from local_tools.bluesky_turns import BlueskyLooks, LimitInput, is_by_owner, names, note_accounts
+from local_tools.words import READ_CHARS, ToolWords, within
 from modules.lives.growth.reading import want_to_know
 from modules.lives.growth.types import READ, ReadingTurn
 from modules.lives.rhythm.types import OwnTimeTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
+from modules.services.skills.skills import Skills
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition
 
@@ -229,3 +236,49 @@ def reading_tools(tools: ReadingTools) -> Sequence[Tool]:
         replace(want, from_line=frozenset({"question"})),
         tool("reading_done", FindingInput, "self", Provenance.STRANGER, tools.finish, subject=ReadingTurn),
     ]
+
+
+_KINDS = ("text/*", "application/json", "application/*+json", "application/xhtml+xml", "application/xml")
+_MAX_BYTES = 1024 * 1024
+_DEADLINE_S = 30.0
+
+
+class WebFetchInput(BaseModel):
+    """A page."""
+
+    url: str
+    extract: Literal["text", "html", "json"] = "text"
+
+
+class WebTools:
+    """The handler, with its services."""
+
+    def __init__(self, web: WebClient, on_bluesky: BlueskyTools, words: ToolWords) -> None:
+        self._web = web
+        self._on_bluesky = on_bluesky
+        self._words = words
+
+    async def fetch(self, args: WebFetchInput, turn: Turn) -> ToolResult:
+        """Read a page. In a turn with others' words, the owner's newest line must give its URL."""
+        if not (is_by_owner(turn) or names(turn, args.url.removeprefix("https://"))):
+            return self._words.error("Not Named")
+        fetched = await self._web.fetch(args.url, kinds=_KINDS, max_bytes=_MAX_BYTES, deadline_s=_DEADLINE_S)
+        page = fetched.or_raise()
+        told: Mapping[str, object] = within(page.text)
+        if args.extract == "json":
+            try:
+                content = await asyncio.to_thread(parse, page.body)
+            except ValueError:
+                return self._words.error("No JSON")
+            whole = json.dumps(content, ensure_ascii=False)
+            told = {"content": content} if len(whole) <= READ_CHARS else within(whole)
+        elif args.extract == "text" and page.kind.endswith(("html", "xml")):
+            told = within(await asyncio.to_thread(text_of_page, page.text))
+        return self._on_bluesky.framed({"url": page.url, **told}, uri=page.url)
+
+
+def web_tools(web: WebClient, on_bluesky: BlueskyTools, skills: Skills) -> Sequence[Tool]:
+    """Return the tools of the family. They cannot wait for approval, so they need the owner's own words."""
+    words = ToolWords(skills, "picture-tools")
+    fetch = WebTools(web, on_bluesky, words).fetch
+    return (words.tool("web_fetch", WebFetchInput, "social", Provenance.OWNER, fetch, effect="fetch", named_only=True),)

@@ -17,9 +17,11 @@ from common.provenance import Provenance
 from common.text.github_text import without_mentions
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky_turns import act_terms, names
-from local_tools.github_acting import IN_THREAD, GitHubActing, GitHubToolServices
-from local_tools.workspace_inputs import (
+from local_tools.github_acting import (
+    IN_THREAD,
     FinishInput,
+    GitHubActing,
+    GitHubToolServices,
     MemoInput,
     PlanInput,
     TaskInput,

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
-from adapters.watch.client import SleepWatch
+from adapters.watch import SleepWatch
 from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, ScaledClock, local, span
 from common.errors import MachineTrouble, SoulError, StorageError, Transient
@@ -31,13 +31,13 @@ from modules.services.outbox.outbox import OutboxLoop
 from modules.services.peers.github_account import warn_of_account
 from modules.services.presence.home_lease import HomeLeaseLoop
 from modules.services.sleep.sleep import LifeEnd
+from soul.command_table import Commands
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services
 from soul.composition.wiring.messages import message_loops
 from soul.composition.wiring.sleep import build_sleep
 from soul.resources import SKILLS
 from soul.status_report import OwnerMessages, PhoneCommands, StatusReport
-from soul.terminal.commands import Commands
 
 _WAKE_TIMEOUT_S, _SETTLE_AGAIN_S, _AGAIN_AFTER_TASK_S = 60.0, 30.0, 5.0
 

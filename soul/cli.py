@@ -56,9 +56,8 @@ def _answer(arguments: list[str], *, as_json: bool) -> int:
 
     import typer  # noqa: PLC0415 - the same
 
-    from soul.command_line import app  # noqa: PLC0415 - the same
+    from soul.command_line import app, told  # noqa: PLC0415 - the same
     from soul.command_table import COMMANDS  # noqa: PLC0415 - the same
-    from soul.commands.help import told  # noqa: PLC0415 - the same
     from soul.terminal.output import write_error  # noqa: PLC0415 - the same
 
     old = " ".join(arguments[:2])

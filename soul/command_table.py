@@ -1,10 +1,15 @@
-"""The table of all commands: name, help, function and arguments of each, and where it can be used."""
+"""The table of all commands: name, help, function and arguments of each, and where it can be used.
+
+Slash commands are answered here, by the program itself, at once and without the model.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from common.errors import SoulError
 
 Place: TypeAlias = Literal["terminal", "message", "mcp", "mcp acts", "page", "room"]
 """A place beside the command line: a slash command in the SOUL's terminal, in a direct message of the owner or in the
@@ -64,7 +69,7 @@ COMMANDS = (
     Row(
         "up",
         "Run several SOULs until Ctrl-C, each in its own process, with one page for all.",
-        "up.supervisor:run_up",
+        "supervisor:run_up",
     ),
     Row(
         "watch",
@@ -90,7 +95,7 @@ COMMANDS = (
     Row(
         "budget",
         "Show what the model has cost, and what is left of today's limit.",
-        "commands.budget:run_budget",
+        "commands.today:run_budget",
         where=_TYPED,
     ),
     Row("logs", "Print the last lines of its terminal.", "commands.logs:run_logs"),
@@ -185,7 +190,7 @@ COMMANDS = (
     Row(
         "schedule",
         "List what it does at set times, or reminds you of. Also remove one.",
-        "commands.schedule:run_schedule",
+        "commands.rituals:run_schedule",
         where=(*_TYPED, "mcp"),
     ),
     Row("unschedule", "Remove what is scheduled under that number.", typed="NUMBER", where=_TYPED),
@@ -236,7 +241,7 @@ COMMANDS = (
     Row(
         "why",
         "Explain one post, act or silence: what happened, when, and why.",
-        "commands.why:run_why",
+        "commands.today:run_why",
         typed="URL",
         where=(*_TYPED, "mcp"),
     ),
@@ -249,7 +254,7 @@ COMMANDS = (
     Row(
         "friction",
         "List what goes wrong again and again, how often, and what became of it.",
-        "commands.friction:run_friction",
+        "commands.reflect:run_friction",
     ),
     Row(
         "prompt",
@@ -431,3 +436,50 @@ def rows_at(place: Place, rows: Iterable[Row] = COMMANDS, group: str = "") -> di
             found[f"{group}{row.name}"] = row
         found |= rows_at(place, row.commands, f"{group}{row.name}_")
     return found
+
+
+@dataclass(kw_only=True)
+class Commands:
+    """Answers the commands `rows`, by name; a subclass has a method `run_NAME` for each: words in, lines to show out.
+
+    `otherwise` says in `/help` what happens to any other line.
+    """
+
+    rows: Mapping[str, Row]
+    otherwise: str = "Anything else is said to the SOUL."
+
+    def begins(self, line: str) -> str:
+        """Return what to say at once to a `line` whose answer takes a while; "" for any other."""
+        row = self.rows.get(first_word(line.removeprefix("/"))[0].lower())
+        return row.begins if row else ""
+
+    async def answer(self, line: str) -> Sequence[str]:
+        """Carry out `line`, which begins with a slash; return the lines to show. Raises `SoulError` on failure."""
+        name, rest = first_word(line.removeprefix("/"))
+        if (row := self.rows.get(name.lower())) is None:
+            raise SoulError(f"There is no /{name}", remedy="/help lists what there is.")
+        if row.needs_words and not rest.strip():
+            raise SoulError(f"/{row.name} is not complete", remedy=f"Write it as /{row.usage}")
+        handler: Callable[[str], Awaitable[Sequence[str]]] = getattr(self, f"run_{row.name}")
+        return await handler(rest.strip())
+
+    async def obey(self, line: str) -> tuple[Sequence[str], str, str]:
+        """Carry out `line`; return the lines to show, or what went wrong and its remedy."""
+        try:
+            return await self.answer(line), "", ""
+        except SoulError as error:
+            return (), str(error), error.remedy
+        except Exception as error:
+            fault = f"{type(error).__name__}: {error}"
+            return (), f"{line} failed because of a fault in the program ({fault})", "`soul logs` shows more."
+
+    async def run_help(self, _: str) -> Sequence[str]:
+        width = max(len(row.usage) for row in self.rows.values())
+        listed = [f"  /{row.usage:<{width}}  {row.help.partition('. ')[0].rstrip('.')}" for row in self.rows.values()]
+        return [*listed, f"  {self.otherwise}"]
+
+
+def first_word(line: str) -> tuple[str, str]:
+    """Return the first word of a line, which any white space ends (on a phone, a line break), and all behind it."""
+    first, *rest = line.split(None, 1) or [""]
+    return first, rest[0] if rest else ""

@@ -31,8 +31,8 @@ from modules.services.owner.talk import OwnerTalk, problem_of
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.types import Addressed
 from modules.services.rituals.rituals import Rituals
+from soul.command_table import Commands
 from soul.composition.services import Services
-from soul.terminal.commands import Commands
 from soul.terminal.wording import moment, troubles_text
 
 _NO_WORDS = "The model ended without an answer. Ask again, in other words."

@@ -30,14 +30,12 @@ from soul.fleet.policy import last_exit, mode_of
 from tests.patience import HANG_S, until
 from tests.running_town import KEY, PASSWORD, Mind, RunningTown, call, served
 from tests.soul.fleet.fleet_files import written
-from tests.town.kube.running import PODS, TOKEN, RunningCluster
+from tests.town.running_kube import PODS, TOKEN, RunningCluster
 from town.atproto.chat import DECLARATION
 from town.atproto.index import POST, NetworkEvent
 from town.atproto.network import Network
 from town.atproto.service import AtprotoFaults, AtprotoLimits, atproto_app
-from town.kube.objects import KubeObjects, ObjectPlace
-from town.kube.pods import Pods
-from town.kube.service import KubeService
+from town.kube import KubeObjects, KubeService, ObjectPlace, Pods
 from town.model.service import ModelFaults, model_app
 from town.model.types import Completion
 from town.serving import LOOPBACK, drop, listen_at, serve

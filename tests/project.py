@@ -6,7 +6,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from soul.loading import loading
+from soul.command_line import loading
 
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = ("adapters", "common", "local_tools", "modules", "soul", "town")

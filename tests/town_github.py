@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from common.clock import SystemClock
 from modules.runtime.home import Home
 from tests.running_town import RunningTown
-from town.github.faults import GitHubFaults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.github.values import StoredRepo
+from town.github.values import GitHubFaults, StoredRepo
 from town.serving import serve
 
 

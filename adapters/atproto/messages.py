@@ -11,9 +11,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from adapters.atproto import convert, convert_messages
-from adapters.atproto.convert import Json
-from adapters.atproto.convert_messages import MESSAGE_MAX_BYTES
+from adapters.atproto import convert
+from adapters.atproto.convert import MESSAGE_MAX_BYTES, Json
 from adapters.atproto.reads import RawPage
 from adapters.atproto.richtext import build_facets
 from adapters.atproto.types import (
@@ -72,8 +71,8 @@ class Messenger(Writer):
         """Return a page of messages, newest first; at most `limit`, from 1 to 100."""
         page = (await self._listed("getMessages", "messages", limit, cursor, convoId=conversation_id)).or_raise()
         items = page.items
-        left_out = page.unreadable + sum(map(convert_messages.is_unreadable, items))
-        return Ok(MessagePage(convert.each(items, convert_messages.message), page.cursor, left_out))
+        left_out = page.unreadable + sum(map(convert.is_unreadable, items))
+        return Ok(MessagePage(convert.each(items, convert.message), page.cursor, left_out))
 
     @answering
     async def get_messages_since(self, conversation_id: str, rev: str) -> ApiResult[MessagesSince]:
@@ -86,12 +85,12 @@ class Messenger(Writer):
             ).or_raise()
             unreadable += page.unreadable
             for item in page.items:
-                message = convert_messages.message(item) if isinstance(item, dict) else None
+                message = convert.message(item) if isinstance(item, dict) else None
                 if message and message.rev <= rev:
                     return Ok(MessagesSince(tuple(reversed(messages)), complete=True, unreadable=unreadable))
                 if message:
                     messages.append(message)
-                unreadable += convert_messages.is_unreadable(item)
+                unreadable += convert.is_unreadable(item)
             cursor = page.cursor
             if not cursor:
                 return Ok(MessagesSince(tuple(reversed(messages)), complete=True, unreadable=unreadable))
@@ -104,7 +103,7 @@ class Messenger(Writer):
         items = answer.get("logs")
         if not isinstance(items, list):
             return Err("the answer holds no list of logs", kind="transient")
-        found = convert.each(items, convert_messages.event)
+        found = convert.each(items, convert.event)
         return Ok(MessageEventPage(found, convert.text_of(answer, "cursor") or cursor, len(items) - len(found)))
 
     @answering
@@ -127,7 +126,7 @@ class Messenger(Writer):
                 lambda: self._xrpc.procedure(f"{_CONVO}sendMessage", body, write=True, is_public=not to_owner)
             )
         ).or_raise()
-        sent = convert_messages.message(answer)
+        sent = convert.message(answer)
         return Ok(sent) if sent else Err("the answer holds no message", kind="unknown_outcome")
 
     @answering
@@ -179,7 +178,7 @@ class Messenger(Writer):
 
 
 def _conversation_in(answer: Json) -> ApiResult[Conversation]:
-    found = convert_messages.conversation(convert.object_of(answer, "convo"))
+    found = convert.conversation(convert.object_of(answer, "convo"))
     return Ok(found) if found else Err("the answer holds no conversation", kind="transient")
 
 

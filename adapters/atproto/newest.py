@@ -12,8 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from adapters.atproto.convert import Json, objects_of, text_of
-from adapters.atproto.convert_messages import event
+from adapters.atproto.convert import Json, event, objects_of, text_of
 from adapters.atproto.request import (
     ATPROTO_DEFAULT_RETRY_AFTER_S,
     CALL_ERRORS,

@@ -19,13 +19,14 @@ from cachetools import LRUCache, TTLCache
 
 from adapters.atproto import convert
 from adapters.atproto.convert import Json, each, objects_of, text_of
-from adapters.atproto.preference_types import AccountPreferences, MutedWord
 from adapters.atproto.records import REPLY_RULES, parse_at_uri
 from adapters.atproto.types import (
+    AccountPreferences,
     Actor,
     Curated,
     FeedItem,
     ListPage,
+    MutedWord,
     NotificationPage,
     Post,
     Profile,

@@ -17,8 +17,7 @@ from pydantic import TypeAdapter
 
 from adapters.atproto.convert import Json, object_of, text_of
 from common.constants import SESSION_EXPIRY_MARGIN_S, TEXT_MAX_BYTES
-from common.files import read_bounded, write_atomic
-from common.state import set_aside
+from common.files import read_bounded, set_aside, write_atomic
 
 LOGINS_PER_DAY = 20
 _DAY_S = 24 * 3600

@@ -18,11 +18,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from adapters.git.params import environment, is_valid_git_param, without_secrets
-from adapters.git.sizes import LISTING, why_too_large
+from adapters.git.params import LISTING, environment, is_valid_git_param, why_too_large, without_secrets
 from common.files import delete_tree, is_machine_trouble
-from common.git_names import is_branch_name
-from common.github_address import github_address
+from common.git_names import github_address, is_branch_name
 from common.result import ApiResult, Err, ErrKind, Ok
 from common.text.github_text import read_source
 

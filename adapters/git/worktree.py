@@ -18,8 +18,7 @@ from pathlib import Path
 
 from adapters.git.client import GIT_DEADLINE_S, MIB, MOST_OUT_BYTES, GitRun, run_git
 from adapters.git.diffs import FileDiff, file_diffs, raw_entries
-from adapters.git.params import environment, is_valid_git_param
-from adapters.git.sizes import LISTING, MOST_PATH_BYTES, why_too_large
+from adapters.git.params import LISTING, MOST_PATH_BYTES, environment, is_valid_git_param, why_too_large
 from common.files import delete_tree, open_to_owner, walk
 from common.git_names import is_branch_name
 from common.result import ApiResult, Err, Ok

@@ -15,10 +15,9 @@ from urllib.parse import quote
 
 from adapters.github import convert
 from adapters.github.checks import empty, moment_of, no_time, too_long, wrong_place
-from adapters.github.files import Contents, Refs
 from adapters.github.history import BodyEdit, Labelling, LostEdit
 from adapters.github.notifications import Notifications
-from adapters.github.places import Accounts, PlaceSearch, Repositories
+from adapters.github.places import Accounts, Contents, PlaceSearch, Refs, Repositories
 from adapters.github.pulls import PullRequests
 from adapters.github.sending import (
     API_VERSION,
@@ -54,7 +53,7 @@ from adapters.web.client import Failure
 from adapters.web.spacing import BackOff, RateLimitStatus, RequestGate
 from common.clock import Clock, parse_iso
 from common.constants import GITHUB_MIN_SPACING_MS
-from common.github_address import github_address
+from common.git_names import github_address
 from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
 """Finds the room: the configured URL, else one advertised in the local network, else one on this machine.
 
 A discovered room is in the local network, so only private, link-local and loopback addresses are accepted. The result
-is the address that was checked, never a name that could resolve to another one a moment later.
+is the address that was checked, never a name that could resolve to another one a moment later. For SOULs that sleep
+one search serves all checks within half a minute.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:
     from adapters.space.browsing import Advertised
+from dataclasses import dataclass, field
+
+from common.clock import Clock
 
 PROBE_S: Final = 1.0
 
@@ -149,3 +153,43 @@ async def _answers(host: str, port: int) -> bool:
 async def _tell(notice: Notice | None, message: str, detail: str) -> None:
     if notice:
         await notice(message, detail)
+
+
+_KEPT_S = 30.0
+
+
+@dataclass(slots=True)
+class RoomSearch:
+    """Finds the room that a SOUL would find, with `discover`."""
+
+    clock: Clock
+    discover: Callable[[], Awaitable[ApiResult[str]]]
+    _url: str = ""
+    _until_s: float = 0.0
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def find(self) -> str:
+        """Return the URL of the room; "" if there is none."""
+        async with self._lock:
+            if self.clock.monotonic() >= self._until_s:
+                self._url = (await self.discover()).or_else("")
+                self._until_s = self.clock.monotonic() + _KEPT_S
+            return self._url
+
+
+@dataclass(slots=True)
+class RoomNewest:
+    """Checks for one SOUL. `seen` is the room that was there when it fell asleep, as long as it is there."""
+
+    search: RoomSearch
+    service: str = "rooms"
+    seen: dict[str, str] = field(default_factory=dict)
+    slower: float = 1.0
+
+    async def came(self) -> ApiResult[bool]:
+        """Return whether a room can be found that was not there at the last look."""
+        found = await self.search.find()
+        before = self.seen.setdefault("room", found)
+        if not found:
+            self.seen["room"] = ""
+        return Ok(found not in {"", before})

@@ -17,8 +17,17 @@ from typing import TypeAlias
 
 from adapters.space.room_addressing import parse_addressed
 from adapters.space.room_allowance import CHAT_GAP_S, Replay, dynamic_history_limit
-from adapters.space.room_members import Abort, Effect, Log, MemberLink, NotifyHost, Ping, RoomMember, presence_text
-from adapters.space.room_state import RoomState
+from adapters.space.room_state import (
+    Abort,
+    Effect,
+    Log,
+    MemberLink,
+    NotifyHost,
+    Ping,
+    RoomMember,
+    RoomState,
+    presence_text,
+)
 from adapters.space.types import (
     HOST,
     HOST_ID_PREFIX,
@@ -41,7 +50,7 @@ from adapters.space.wire_fields import SPACE_MAX_CHAT_U16
 from common.clock import Clock
 from common.constants import MINUTE_MS, SECOND_MS
 from common.text.hidden import appearance, mixes_scripts
-from common.text.utf16 import base36, u16_len, u16_slice
+from common.text.strings import base36, u16_len, u16_slice
 
 REPLACED = 4002
 INVALID_JOIN = 4003

@@ -17,7 +17,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Collection, Iterable, Sequence
 from functools import partial
 from http import HTTPStatus
-from typing import cast
+from typing import Literal, Protocol, cast
 from urllib.parse import parse_qs, urlsplit
 
 from cachetools import LRUCache
@@ -26,16 +26,47 @@ from websockets.asyncio.server import ServerConnection as WebSocket
 from websockets.http11 import Request, Response
 
 from adapters.space.chatlog import ChatLog
-from adapters.space.hosting import LogLevel, RoomHost, SilentHost
 from adapters.space.room import Room
 from adapters.space.room_allowance import Bucket, Replay
-from adapters.space.room_members import Abort, Close, Deliver, Effect, Log, NotifyHost, Ping, RecordEffect
+from adapters.space.room_state import Abort, Close, Deliver, Effect, Log, NotifyHost, Ping, RecordEffect
 from adapters.space.server_connection import RoomSocket, ServerConnection, frame_bytes
 from adapters.space.types import HOST, Presence, SpaceEvent
 from adapters.space.wire import SPACE_MAX_PAYLOAD_BYTES
 from common.clock import Clock, SystemClock
 from common.constants import SPACE_DEFAULT_PORT
 from common.result import ApiResult, Err, Ok
+
+LogLevel = Literal["info", "warn", "error"]
+
+
+class RoomHost(Protocol):
+    """The host's view of a room.
+
+    Calls come in the order of the events, on the server's event loop, after the members' frames were sent. They must
+    return at once; an exception is reported through `log` and does not affect the room.
+    """
+
+    def happened(self, event: SpaceEvent) -> None:
+        """Handle an event that was sent to the members, the host's own messages included.
+
+        A `PresenceList` follows whenever the members or their identities changed.
+        """
+        ...
+
+    def log(self, level: LogLevel, message: str, detail: str = "") -> None:
+        """Log a line for the operator. `message` is a fixed text; `detail` may hold untrusted text."""
+        ...
+
+
+class SilentHost:
+    """A host that ignores everything."""
+
+    def happened(self, event: SpaceEvent) -> None:
+        """Do nothing."""
+
+    def log(self, level: LogLevel, message: str, detail: str = "") -> None:
+        """Do nothing."""
+
 
 TOLD_EVERY_S = 60.0
 MAX_ATTEMPTS = 256

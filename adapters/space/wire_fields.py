@@ -30,7 +30,7 @@ from pydantic_core import PydanticCustomError
 
 from common.constants import SECOND_MS
 from common.lenient_json import with_whole_pairs
-from common.text.utf16 import u16_len, u16_slice
+from common.text.strings import u16_len, u16_slice
 
 SPACE_MAX_CHAT_U16 = 100_000
 

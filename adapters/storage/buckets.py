@@ -22,9 +22,15 @@ from obstore.exceptions import (
 )
 from obstore.store import ObjectStore
 
-from adapters.storage.keys import refused_key
-from adapters.storage.metadata import checked, checked_type, from_headers, to_headers
-from adapters.storage.types import ObjectInfo, StoredObject
+from adapters.storage.objects import (
+    ObjectInfo,
+    StoredObject,
+    checked,
+    checked_type,
+    from_headers,
+    refused_key,
+    to_headers,
+)
 from common.result import ApiResult, Err, ErrKind, Ok
 
 if TYPE_CHECKING:

@@ -23,9 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from adapters.storage.keys import SIDECAR, refused_key
-from adapters.storage.metadata import checked, checked_type
-from adapters.storage.types import ObjectInfo, StoredObject
+from adapters.storage.objects import SIDECAR, ObjectInfo, StoredObject, checked, checked_type, refused_key
 from common.errors import ConfigError, DiskFull, MachineTrouble, StorageError, Transient
 from common.files import is_machine_trouble, storage_error, write_atomic
 from common.result import ApiResult, Err, ErrKind, Ok
@@ -271,7 +269,7 @@ _FORMS = (
 
 
 class Storage(Protocol):
-    """Objects under keys (`adapters.storage.keys`). Failures outside the program give an `Err`; calls have a deadline.
+    """Objects under keys (`objects.py`). Failures outside the program give an `Err`; calls have a deadline.
 
     Kinds of errors: `not_found`; `conflict`: another write came first, read again; `transient`: not reached, nothing
     done; `unknown_outcome`: a write that may have happened; `auth`; `invalid`: the key or the bucket is wrong; `fatal`:

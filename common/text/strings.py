@@ -1,8 +1,13 @@
-"""Small rules for strings: normal forms, and the keys by which two texts count as the same."""
+"""Small rules for strings: normal forms, the keys by which two texts count as the same, sizes in UTF-16 and tokens.
+
+Room members that are written in JavaScript count code units. Programs that elect a member by hashing the same text must
+cut it at the same place, and a character beyond U+FFFF is one character here and two units there.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import unicodedata
 
@@ -123,3 +128,48 @@ def likeness(one: str, other: str, *, least: float = 0) -> float:
     from rapidfuzz import fuzz  # noqa: PLC0415 - a SOUL that compares nothing does without its 3 MiB
 
     return fuzz.ratio(one, other, score_cutoff=least)
+
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_SIGN_BIT = 1 << 31
+
+
+def u16_len(text: str) -> int:
+    """Return how many UTF-16 code units `text` has."""
+    return len(_units(text)) // 2
+
+
+def u16_slice(text: str, units: int) -> str:
+    """Return the first `units` code units of `text`; half a pair, cut or found, becomes U+FFFD."""
+    return _units(text)[: 2 * max(units, 0)].decode("utf-16-le", "replace")
+
+
+def rolling_hash(text: str, *, seed: int = 0, factor: int = 31) -> int:
+    """Return the signed 32-bit hash `h * factor + unit` over the code units of `text`, equal in every language."""
+    units = _units(text)
+    value = seed
+    for place in range(0, len(units), 2):
+        value = (value * factor + int.from_bytes(units[place : place + 2], "little")) & 0xFFFF_FFFF
+    return value - (1 << 32) if value & _SIGN_BIT else value
+
+
+def base36(number: int) -> str:
+    """Return `number` in digits and lower-case letters, with its minus sign."""
+    rest, digits = abs(number), ""
+    while True:
+        rest, digit = divmod(rest, len(_DIGITS))
+        digits = _DIGITS[digit] + digits
+        if not rest:
+            return f"-{digits}" if number < 0 else digits
+
+
+def _units(text: str) -> bytes:
+    return text.encode("utf-16-le", "surrogatepass")
+
+
+CHARS_PER_TOKEN = 4
+
+
+def estimate_roughly(text: str) -> int:
+    """Return an estimate by the rule of thumb: four characters a token, rounded up."""
+    return math.ceil(len(text) / CHARS_PER_TOKEN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from common.line_kind import LineKind
+from common.wording import LineKind
 
 
 class Console(Protocol):

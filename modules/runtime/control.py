@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from common.clock import Clock, iso, parse_iso_or_none
 from common.errors import DiskFull
-from common.files import is_machine_trouble, storage_error, write_atomic
-from common.state import load_state, save_state
+from common.files import is_machine_trouble, load_state, save_state, storage_error, write_atomic
 
 PAUSE, PAUSE_BY_RECORD, SAFE_MODE = "PAUSE", "PAUSE_BY_RECORD", "SAFE_MODE"
 

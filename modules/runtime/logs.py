@@ -18,8 +18,8 @@ import structlog
 from common.clock import Clock
 from common.constants import LOG_MAX_BYTES, LOG_MAX_DAYS, LOG_ROTATIONS
 from common.errors import SoulError
-from common.line_kind import LineKind
 from common.redact import Redactor
+from common.wording import LineKind
 from modules.runtime.console import Console
 
 _LEVELS: dict[LineKind, int] = {"warn": logging.WARNING, "error": logging.ERROR}

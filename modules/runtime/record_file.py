@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer, Val
 from pydantic.alias_generators import to_camel
 
 from common.clock import iso
-from common.state import Json, load_state, save_state
+from common.files import Json, load_state, save_state
 
 
 def _aware(moment: datetime) -> datetime:

@@ -125,7 +125,7 @@ def request_wake(memory: Path) -> bool:
 
 
 async def _ask_watcher(memory: Path) -> bool:
-    from adapters.watch.client import SleepWatch  # noqa: PLC0415 - takes time to load, and is rarely needed
+    from adapters.watch import SleepWatch  # noqa: PLC0415 - takes time to load, and is rarely needed
 
     try:
         watch = SleepWatch(**json.loads(read_bounded(memory / _WATCHER, STATE_MAX_BYTES).decode()))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from adapters.storage.local import CALL_DEADLINE_S, Credentials, Storage, open_storage
-from adapters.storage.types import ObjectInfo, StoredObject
+from adapters.storage.objects import ObjectInfo, StoredObject
 from common.result import ApiResult, Err, ErrKind
 from common.settings import Settings
 

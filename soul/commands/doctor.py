@@ -21,7 +21,7 @@ import typer
 from adapters.atproto.client import Atproto
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
-from adapters.storage.keys import SKILLS as STORED_SKILLS
+from adapters.storage.objects import SKILLS as STORED_SKILLS
 from adapters.web.client import http_transport_factory
 from common.clock import SystemClock
 from common.errors import BudgetExceeded, ConfigError, PolicyBlocked, SoulError, StorageError

@@ -11,18 +11,14 @@ from typing import Annotated, TypeVar
 import typer
 import yaml
 
-from adapters.kube.access import cluster_access
-from adapters.kube.cluster import Cluster, KubeObject
+from adapters.kube import Cluster, KubeObject, cluster_access
 from common.clock import SystemClock
 from common.errors import ConfigError, UsageError
 from common.files import expanded
 from modules.runtime.sleep_note import Figures
-from soul.fleet.canary import canaries_of, canary_of
-from soul.fleet.fleet_file import Fleet, read_fleet, read_souls
-from soul.fleet.manifests import manifests, resource_of
-from soul.fleet.policy import HomeState, detail_of, figures_of, image_of, state_of
-from soul.fleet.rollout import RollOut
-from soul.fleet.sandboxes import GROUP, VERSION, Sandboxes
+from soul.fleet.fleet_file import Fleet, manifests, read_fleet, read_souls, resource_of
+from soul.fleet.policy import HomeState, canaries_of, canary_of, detail_of, figures_of, image_of, state_of
+from soul.fleet.sandboxes import GROUP, VERSION, RollOut, Sandboxes
 from soul.terminal.output import write_answer, write_lines
 from soul.watch.policy import used_usd
 

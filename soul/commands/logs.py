@@ -13,8 +13,7 @@ import typer
 
 from common.clock import local, parse_iso_or_none
 from common.json_lines import json_object
-from common.line_kind import LineKind
-from common.wording import told_reason
+from common.wording import LineKind, told_reason
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, write_lines
 from soul.terminal.wording import LOOKS, told_line

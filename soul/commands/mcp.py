@@ -41,7 +41,7 @@ from soul.commands.at_hand import at_hand
 from soul.commands.drafts import decide, leaving_of
 from soul.commands.memory import ask_memories
 from soul.commands.options import DraftAction
-from soul.commands.schedule import fields
+from soul.commands.rituals import fields
 from soul.commands.status import look
 from soul.resources import SKILLS
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from adapters.github.types import Repo
 from common.errors import NotWaiting, SoulError
-from common.github_address import github_address
+from common.git_names import github_address
 from common.provenance import Provenance
 from common.redact import Redactor
 from common.result import Err
@@ -35,19 +35,17 @@ from modules.services.own_feed.reply_limits import Audience, LimitProblem
 from modules.services.sessions.store import is_cut
 from modules.services.work.loop import WorkLoop
 from soul.app import App
-from soul.commands.draft_lines import list_lines
-from soul.commands.drafts import documents_among, plain_lines, word_rules
+from soul.command_table import Commands, first_word
+from soul.commands.drafts import documents_among, list_lines, plain_lines, word_rules
 from soul.commands.memory import forget_memory
 from soul.commands.mute import mute_account
 from soul.commands.pause import pause, resume, resumed_lines
 from soul.commands.reflect import outcome_lines, reflect_now
-from soul.commands.rituals import started_lines
-from soul.commands.schedule import remove_schedule, schedule_lines
+from soul.commands.rituals import remove_schedule, schedule_lines, started_lines
 from soul.commands.self_ import decided, held_lines
 from soul.commands.status import look, status_lines
 from soul.commands.tasks import task_lines, tasks_of
 from soul.composition.services import Services
-from soul.terminal.commands import Commands, first_word
 
 _VERSIONS_SHOWN, _MOST_WAITS, _LEAVING_CHARS = 5, 300, 80
 _NO_LIMIT: dict[LimitProblem, str] = {

@@ -22,12 +22,11 @@ from common.clock import Clock, SystemClock
 from common.constants import TEXT_MAX_BYTES
 from common.errors import PolicyBlocked, Transient
 from common.files import read_bounded
-from common.line_kind import LineKind
 from common.provenance import Provenance
 from common.redact import Redactor
 from common.session_keys import OWNER_SESSION, is_main
 from common.settings import Settings, load_settings
-from common.wording import group, number, part_name
+from common.wording import LineKind, group, number, part_name
 from modules.lives.bluesky.respond import RESPONSE_TOOLS
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import copy

@@ -1,21 +1,28 @@
-"""`soul reflect` and `/reflect`: start a reflection when the owner asks, at any hour."""
+"""`soul reflect` (`/reflect`) starts a reflection at any hour; `soul friction` lists what goes wrong repeatedly."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from common.clock import Clock, SystemClock
+from common.clock import Clock, SystemClock, local, parse_iso
+from common.wording import counted
 from modules.lives.growth.perceive import add_reflection, leave_unreported
 from modules.lives.growth.types import KIND
 from modules.runtime.database.database import Database
+from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.rows import newest_reason
+from modules.services.craft.friction import Friction
+from modules.services.craft.proposals import proposals
+from modules.services.craft.record import frictions, view
+from modules.services.craft.wording import friction_stands, in_words, proposal_stands, rests_on
 from modules.services.work.table import WorkTable
 from soul.commands.at_hand import at_hand
-from soul.terminal.output import write_lines
+from soul.terminal.output import printable, visible, write_answer, write_lines
 
 _WHY = "the owner asked for it"
 _OUTCOMES = {
@@ -56,3 +63,30 @@ async def _leave(home: Home, timezone: str) -> None:
         clock = SystemClock()
         table = WorkTable(database, clock)
         await leave_unreported(table, await reflect_now(table, clock, timezone))
+
+
+_SHOWN = 10
+_NONE = "Nothing has gone wrong yet, or it was not counted yet"
+
+
+def run_friction(root: Path, *, as_json: bool) -> None:
+    """Print the frictions, the last one first, and the newest proposals. Raises `SoulError` before the first life."""
+    settings, home = at_hand(root)
+    with reading(home.database) as connection:
+        found, proposed = frictions(connection), proposals(connection)
+        lines = [*friction_lines(found, settings.soul_timezone), *(["Proposals:"] if proposed else [])]
+        for one in proposed[:_SHOWN]:
+            lines.append(f"  {one.at[:10]}  {printable(proposal_stands(one))}")
+            lines += (f"    {visible(line)}" for line in rests_on(connection, one))
+    told = {**view(found), "proposals": [asdict(one) for one in proposed]}
+    write_answer(told, lines, as_json=as_json)
+
+
+def friction_lines(found: Sequence[Friction], timezone: str) -> list[str]:
+    """Return two lines for each friction: what it is, and how often it occurred and where it stands."""
+    lines: list[str] = []
+    for one in found:
+        last = f"{local(parse_iso(one.last_at), timezone):%d %b %H:%M}"
+        often = f"{counted(one.occurrences, 'time')} on {counted(len(one.days), 'day')}, last {last}"
+        lines += [printable(in_words(one)), f"  {often}: {printable(friction_stands(one))}"]
+    return lines or [_NONE]

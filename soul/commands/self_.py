@@ -18,7 +18,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from adapters.storage.keys import SKILL_NAME
+from adapters.storage.objects import SKILL_NAME
 from common.clock import SystemClock, span
 from common.constants import SECOND_MS
 from common.errors import NotWaiting, SoulError, UsageError

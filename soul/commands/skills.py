@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from adapters.storage.keys import SKILL_NAME
+from adapters.storage.objects import SKILL_NAME
 from common.constants import TEXT_MAX_BYTES
 from common.files import read_bounded
 from modules.runtime.home import Home

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from common.clock import Clock, SystemClock, iso
-from common.github_address import github_address
+from common.git_names import github_address
 from common.text.untrusted import one_line
 from common.wording import told_outcome
 from modules.lives.tasks.merge.perceive import MERGE

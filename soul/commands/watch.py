@@ -14,8 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from adapters.kube.access import cluster_access
-from adapters.kube.cluster import Cluster
+from adapters.kube import Cluster, cluster_access
 from common.clock import SystemClock
 from common.constants import STATE_MAX_BYTES
 from common.errors import ConfigError, UsageError

@@ -10,9 +10,7 @@ from modules.services.commitments.writer import ReplyCommitments
 from modules.services.identity.keeper import SelfChanged
 from modules.services.peers.room_identity import RoomJoined
 from soul.composition.services import Services
-from soul.composition.wiring.alarms import build_alarms
 from soul.composition.wiring.bluesky import build_bluesky_life, build_bluesky_state
-from soul.composition.wiring.chores import build_chores
 from soul.composition.wiring.commitments import (
     build_commitment_loop,
     build_commitment_writer,
@@ -20,21 +18,18 @@ from soul.composition.wiring.commitments import (
     remember_kept,
 )
 from soul.composition.wiring.growth import build_growth_life
-from soul.composition.wiring.peers import build_histories_loop, build_histories_told
+from soul.composition.wiring.people import build_histories_loop, build_histories_told, build_person_requests
 from soul.composition.wiring.presence import (
     build_announcements,
     build_control_watch,
     build_subscriptions,
     build_voice_writer,
 )
-from soul.composition.wiring.rhythm import build_rhythm
-from soul.composition.wiring.rights import build_person_requests
-from soul.composition.wiring.rituals import build_ritual_life
+from soul.composition.wiring.rhythm import build_alarms, build_chores, build_rhythm, build_ritual_life
 from soul.composition.wiring.sleep import OwnTimes
 from soul.composition.wiring.space import build_space_life
 from soul.composition.wiring.tools import build_registry
-from soul.composition.wiring.turns import TurnServices, build_attention_list
-from soul.composition.wiring.work import build_work_loop
+from soul.composition.wiring.turns import TurnServices, build_attention_list, build_work_loop
 
 
 class Lives:

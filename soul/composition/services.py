@@ -18,14 +18,14 @@ from adapters.space.types import ELECTION_RULES, SpaceEvent
 from adapters.web.client import WebClient, http_transport_factory
 from common.clock import Clock, local
 from common.constants import GITHUB_MIN_SPACING_MS, SECOND_MS
-from common.github_address import github_address
+from common.git_names import github_address
 from common.intervals import Pace
-from common.line_kind import LineKind
 from common.redact import Redactor
 from common.result import ApiResult
 from common.settings import Settings
 from common.text.untrusted import one_line
 from common.version import __version__
+from common.wording import LineKind
 from modules.lives.space.commitment_maker import show_event
 from modules.lives.space.config import SPACE_CONFIG_FILE, SpaceConfigFile
 from modules.lives.space.policy import RoomSilence, is_on_this_machine

@@ -54,14 +54,13 @@ from modules.services.sessions.types import blocks
 from soul.command_table import rows_at
 from soul.commands.at_hand import examined_settings
 from soul.commands.config import change_setting, choices_of, is_number_or_choice, setting_rows
-from soul.commands.draft_lines import split_changes
-from soul.commands.drafts import decide, edit, leaving_of
-from soul.commands.friction import friction_lines
+from soul.commands.drafts import decide, edit, leaving_of, split_changes
 from soul.commands.logs import newest_lines
 from soul.commands.memory import forget_memory
 from soul.commands.mute import mute_account
 from soul.commands.options import DraftAction
 from soul.commands.pause import pause, resume
+from soul.commands.reflect import friction_lines
 from soul.commands.rituals import ritual_facts
 from soul.commands.self_ import decide_held, grew_from, is_document, skill_rests_on
 from soul.commands.skills import own_skills

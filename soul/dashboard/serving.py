@@ -30,8 +30,7 @@ from modules.runtime.home import Home
 from modules.runtime.sleep_note import request_wake
 from soul.commands.status import end_lines, load_home_settings, look, status_lines
 from soul.dashboard.access import Door, Guard, door_of
-from soul.dashboard.app import dashboard_app, static, templates
-from soul.dashboard.changes import ChangeStreams
+from soul.dashboard.app import ChangeStreams, dashboard_app, static, templates
 from soul.dashboard.face import Face
 from soul.dashboard.facts import UNANSWERED
 from soul.terminal.output import write_lines

@@ -25,20 +25,18 @@ from urllib.parse import quote
 
 from adapters.space.browsing import Advertisement, advertise, lan_addresses
 from adapters.space.chatlog import ChatLog
-from adapters.space.hosting import LogLevel
 from adapters.space.roster import Roster, RosterEntry, ShownClaim
-from adapters.space.server import SpaceServer
+from adapters.space.server import LogLevel, SpaceServer
 from adapters.space.types import ELECTION_RULES, LogEntry, SpaceEvent
 from common.clock import Clock, SystemClock
 from common.constants import SECOND_MS, SPACE_DEFAULT_NAME
 from common.errors import ConfigError, PortTaken, SoulError
 from common.files import expanded, storage_error, write_atomic
 from common.result import Err
-from soul.command_table import rows_at
+from soul.command_table import Commands, rows_at
 from soul.room_host.panel import EventRow, NoteLevel, as_table, entry_row, note, row_of
 from soul.room_host.room_options import RoomOptions
 from soul.room_host.screen import LineScreen, Screen
-from soul.terminal.commands import Commands
 from soul.terminal.panel import fit, one_line
 from soul.terminal.plain import Outlet
 

@@ -11,8 +11,8 @@ from typing import Literal
 from rich import get_console
 from rich.text import Text
 
-from adapters.space.hosting import LogLevel
 from adapters.space.roster import RosterEntry
+from adapters.space.server import LogLevel
 from adapters.space.types import (
     ActionDone,
     Claimed,
@@ -26,7 +26,7 @@ from adapters.space.types import (
     WorkspaceProgress,
 )
 from common.clock import local, parse_iso_or_none
-from common.text.utf16 import rolling_hash
+from common.text.strings import rolling_hash
 from soul.terminal.panel import fit, one_line, strip_control, width
 
 _TAB_COLUMNS = 4

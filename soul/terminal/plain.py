@@ -21,8 +21,7 @@ from rich.console import Console as RichConsole
 from rich.text import Text
 
 from common.clock import Clock, local
-from common.line_kind import LineKind
-from common.wording import told_reason
+from common.wording import LineKind, told_reason
 from soul.terminal.output import printable, visible
 from soul.terminal.wording import LOOKS, is_of_room, told_line
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from common.clock import local, parse_iso_or_none
-from common.line_kind import LineKind
+from common.wording import LineKind
 from soul.terminal.output import printable
 
 _DOING = {

@@ -30,10 +30,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from adapters.atproto.newest import AccountNewest, SharedRequests, shared_requests
-from adapters.github.newest import MOST_ADDRESSES, GitHubNewest, is_watchable
-from adapters.space.discovery import discover_space
-from adapters.space.newest import RoomNewest, RoomSearch
-from adapters.watch.client import SPENT, wake_token, watch_token
+from adapters.github.notifications import MOST_ADDRESSES, GitHubNewest, is_watchable
+from adapters.space.discovery import RoomNewest, RoomSearch, discover_space
+from adapters.watch import SPENT, wake_token, watch_token
 from adapters.web.client import http_transport_factory
 from common.clock import Clock, parse_iso
 from common.errors import SoulError

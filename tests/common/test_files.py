@@ -20,13 +20,18 @@ from hypothesis import strategies as st
 
 from common.constants import STATE_MAX_BYTES
 from common.errors import StorageError
-from common.files import delete_tree, read_bounded, readable_name, storage_error, walk, write_atomic
-from common.state import (
+from common.files import (
     MEMORY_VERSION,
     check_jsonl_version,
+    delete_tree,
     load_state,
+    read_bounded,
+    readable_name,
     save_state,
     stamp_jsonl_version,
+    storage_error,
+    walk,
+    write_atomic,
 )
 from tests.exploration import examples
 

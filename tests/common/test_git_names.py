@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.git_names import is_branch_name
-from common.github_address import github_address
+from common.git_names import github_address, is_branch_name
 from tests.town.github_place import needs_git
 
 GOOD = [

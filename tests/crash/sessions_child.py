@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from adapters.storage.keys import media_prefix
 from adapters.storage.local import Storage, open_storage
+from adapters.storage.objects import media_prefix
 from common.clock import SystemClock
 from common.provenance import Provenance
 from common.redact import Redactor

@@ -21,10 +21,9 @@ from modules.services.commitments.queue import FILE
 from tests.crash.commitment_child import LOGIN, FastClock
 from tests.crash.crash_rig import MOMENTS, Spread, Watch, live_and_die, nursing
 from tests.modules.services.commitments.soul_in_town import listening_at
-from town.github.faults import Fault, GitHubFaults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.github.values import StoredRepo
+from town.github.values import Fault, GitHubFaults, StoredRepo
 from town.serving import serve
 
 KILLS = max(10, int(os.environ.get("CRASH_KILLS", "100")) // 4)

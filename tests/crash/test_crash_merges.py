@@ -26,10 +26,10 @@ from tests.crash.lives import github_at
 from tests.modules.lives.tasks.documents.workplace import DOCUMENT, PLAN
 from tests.modules.runtime.llm.scripted_model import says, serving
 from tests.town.github_place import needs_git
-from town.github.faults import Fault, FaultKind, GitHubFaults
 from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
+from town.github.values import Fault, FaultKind, GitHubFaults
 from town.serving import serve
 
 MOST = 100

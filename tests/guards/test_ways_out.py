@@ -28,7 +28,7 @@ _NO_TERMINAL = {
     ("modules/runtime/drawing/worker.py", "sys.stdout.buffer.write"),
     ("adapters/space/server_connection.py", "transport.write"),
     ("adapters/git/client.py", "stdin.write"),
-    ("soul/up/supervisor.py", "os.write"),
+    ("soul/supervisor.py", "os.write"),
     ("town/github/service.py", "stdin.write"),
 }
 """Writes to a pipe of a child, to a connection, and to files of a repository or a backup."""
@@ -131,7 +131,7 @@ OPENERS = {
 IMPORTS_ALLOWED = {
     ("adapters/web/client.py", "socket"),  # the resolver
     ("adapters/web/client.py", "ssl"),  # the certificates
-    ("adapters/kube/access.py", "ssl"),  # those of a cluster
+    ("adapters/kube.py", "ssl"),  # those of a cluster
     ("modules/runtime/watchdog.py", "socket"),  # to the supervisor on this machine that started it
     ("town/serving.py", "socket"),  # the town's own servers
     ("town/atproto/stream.py", "websockets"),  # the same, for its stream of changes

@@ -11,11 +11,10 @@ from datetime import timedelta
 from modules.runtime.home import Home
 from tests.hasty_clock import HastyClock
 from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, call
-from town.github.faults import GitHubFaults
 from town.github.network import GitHubNetwork
 from town.github.repository import NO_COMMIT, Signature
 from town.github.service import github_app
-from town.github.values import StoredIssue, StoredRepo
+from town.github.values import GitHubFaults, StoredIssue, StoredRepo
 from town.model.types import ChatRequest, Completion
 from town.serving import serve
 

@@ -25,10 +25,9 @@ from tests.striding_clock import StridingClock
 from town.atproto.index import NetworkEvent
 from town.atproto.network import Network
 from town.atproto.service import AtprotoFaults, atproto_app
-from town.github.faults import GitHubFaults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.github.values import GitHubEvent, StoredIssue, StoredRepo
+from town.github.values import GitHubEvent, GitHubFaults, StoredIssue, StoredRepo
 from town.model.service import model_app
 from town.model.types import ChatRequest, Completion
 from town.serving import serve

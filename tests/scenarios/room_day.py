@@ -36,9 +36,9 @@ from tests.scenarios.room_day_people import PEOPLE, Person
 from tests.scenarios.room_day_script import BOARD, HARBOUR, KEEPER, SEEDED
 from town.atproto.network import Network
 from town.atproto.service import atproto_app
-from town.github.faults import GitHubFaults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
+from town.github.values import GitHubFaults
 from town.mind.scripted import MODEL, ScriptedMind
 from town.model.service import Fault as MindFault
 from town.model.service import ModelFaults, model_app

@@ -16,7 +16,7 @@ from tests.scenarios.room_day import Figures, Place, Soul, open_place
 from tests.scenarios.room_day_clock import MORNING, DayLoop
 from tests.scenarios.room_day_people import PEOPLE
 from tests.scenarios.room_day_script import BOARD, HARBOUR, KEEPER, Line, script
-from town.github.faults import Fault as GitHubFault
+from town.github.values import Fault as GitHubFault
 from town.github.values import StoredComment, StoredIssue
 
 DAY_S = 24 * 3600.0

@@ -32,10 +32,9 @@ from soul.app import App, open_soul
 from tests.modules.lives.space.soul_in_room import Onlooker
 from tests.patience import HANG_S, until
 from tests.running_town import Answering, RunningTown, call, settings_of
-from town.github.faults import GitHubFaults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.github.values import StoredIssue, StoredRepo
+from town.github.values import GitHubFaults, StoredIssue, StoredRepo
 from town.model.types import ChatRequest, Completion
 from town.serving import serve
 

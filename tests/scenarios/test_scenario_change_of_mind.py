@@ -25,8 +25,8 @@ from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from soul.commands.drafts import decide
 from soul.commands.options import DraftAction
+from soul.commands.rituals import run_schedule
 from soul.commands.run import owner_commands
-from soul.commands.schedule import run_schedule
 from soul.dashboard.facts import PageFacts
 from tests.outbox_rows import counted
 from tests.owner_lines import answered

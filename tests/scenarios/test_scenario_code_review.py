@@ -36,7 +36,7 @@ from tests.scenarios.code_review import (
 )
 from tests.scenarios.github_talk import CLOCK
 from tests.town.github_place import needs_git
-from town.github.faults import Fault
+from town.github.values import Fault
 from town.model.service import BadRequest
 from town.model.types import ChatRequest, Completion
 

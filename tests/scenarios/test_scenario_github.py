@@ -28,9 +28,9 @@ from tests.adapters.results import ok
 from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of, settings_of
 from tests.scenarios.github_talk import CLOCK, SAID, Place, acts, look, minding, open_place, put_files
 from tests.town_github import TownGitHub
-from town.github.faults import Fault
 from town.github.pulls import submit_review
 from town.github.repository import NO_COMMIT, Signature
+from town.github.values import Fault
 from town.model.types import ChatRequest, Completion
 
 

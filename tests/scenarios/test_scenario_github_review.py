@@ -20,8 +20,7 @@ from tests.loopback import github_at
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.github_talk import CLOCK, RULES, SAID, Place, acts, look, minding, open_place
 from tests.town.github_place import needs_git
-from town.github.faults import Fault
-from town.github.values import StoredPull, StoredThread
+from town.github.values import Fault, StoredPull, StoredThread
 from town.model.types import ChatRequest, Completion
 
 SEEN = "SCENARIOS.md names a gate that squeaks, and not how one hears it: I would say from how far."

@@ -38,8 +38,7 @@ from tests.scenarios.github_talk import (
     put_files,
 )
 from tests.sending import while_it_sends
-from town.github.faults import Fault
-from town.github.values import StoredIssue, StoredRepo
+from town.github.values import Fault, StoredIssue, StoredRepo
 from town.model.types import ChatRequest, Completion
 
 BAN = {"CONTRIBUTING": "AI-generated issues are not accepted."}

@@ -21,7 +21,7 @@ import pytest
 
 from adapters.atproto.session import SessionFile
 from common.errors import DiskFull, IdentityError, MachineTrouble
-from common.state import load_state, save_state
+from common.files import load_state, save_state
 from modules.runtime.backup.restoring import GIB, restore_backup, write_backup
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control

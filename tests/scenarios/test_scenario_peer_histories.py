@@ -19,7 +19,7 @@ from modules.services.outbox.types import ProposedAction
 from modules.services.peers.histories import LOOP, PeerHistory
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.people import carry_out_requests
-from soul.composition.wiring.peers import build_histories_told
+from soul.composition.wiring.people import build_histories_told
 from tests.hasty_clock import HastyClock
 from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of, replying, settings_of
 from tests.scenarios.github_talk import CLOCK, SAID, Place, look, minding, open_place

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from adapters.storage.keys import skill_key, workspace_key
+from adapters.storage.objects import skill_key, workspace_key
 from common.files import write_atomic
 from common.session_keys import OWNER_SESSION
 from modules.runtime.home import Home

@@ -26,8 +26,8 @@ from tests.running_town import RunningTown, call
 from tests.scenarios.workspace_town import HOUR_S, LivingSoul, WorkspaceMind, WorkspaceTown, open_workspace
 from tests.sending import while_it_sends
 from tests.town.github_place import needs_git
-from town.github.faults import Fault
 from town.github.repository import NO_COMMIT, Signature
+from town.github.values import Fault
 from town.model.types import ChatRequest, Completion
 
 pytestmark = [needs_git, needs_sandbox, pytest.mark.slow]

@@ -14,8 +14,8 @@ from modules.lives.rhythm.types import OwnTimeTurn
 from modules.services.agent.tools.policy import approval_reason, lower_provenance
 from modules.services.agent.tools.types import Turn
 from modules.services.owner.notices import NOTICE
+from soul.commands.rituals import run_schedule
 from soul.commands.run import owner_commands
-from soul.commands.schedule import run_schedule
 from soul.dashboard.facts import PageFacts
 from tests.hasty_clock import HastyClock
 from tests.patience import until

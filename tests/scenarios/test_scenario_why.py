@@ -10,7 +10,7 @@ from modules.services.explanation.drafts import in_words
 from modules.services.explanation.why import Story, lines, story_of, tell
 from modules.services.outbox.approval import held
 from modules.services.outbox.bodies import DeleteBody
-from soul.commands.draft_lines import full_lines
+from soul.commands.drafts import full_lines
 from tests.hasty_clock import HastyClock
 from tests.owner_lines import answered
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying

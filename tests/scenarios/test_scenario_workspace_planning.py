@@ -13,7 +13,7 @@ from modules.services.plans.plan_text import parse_plan
 from tests.github_moves import rename_account
 from tests.running_town import RunningTown
 from tests.scenarios.workspace_town import HOUR_S, WorkspaceTown, open_workspace
-from town.github.faults import Fault
+from town.github.values import Fault
 
 TASKS: list[dict[str, Any]] = [
     {"title": "Build the map", "description": "Show the streets.", "files": ["map.js"], "issues": [1]},

@@ -36,8 +36,7 @@ from tests.modules.lives.space.soul_in_room import Onlooker
 from tests.patience import until
 from tests.running_town import RunningTown
 from tests.scenarios.workspace_town import DAY_S, HOUR_S, SITE, LivingSoul, WorkspaceTown, open_workspace
-from town.github.faults import Fault
-from town.github.values import StoredIssue
+from town.github.values import Fault, StoredIssue
 
 OPEN = Plan("Tides", goal="They can be read.", tasks=(Task(1, "Read"), Task(2, "Warn @kit"), Task(3, "Print")))
 CODED = Plan("Tides", goal="They can be read.", tasks=(Task(1, "Read", files=("tides.py",)),))

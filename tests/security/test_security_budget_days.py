@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 
 from common.clock import FakeClock
 from common.errors import BudgetExceeded
-from common.importance import Importance
+from common.provenance import Importance
 from modules.runtime.budget.policy import TOKENS_PER_MESSAGE, input_bound
 from modules.runtime.budget.prices import Price
 from modules.runtime.budget.types import Caps

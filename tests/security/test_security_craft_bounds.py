@@ -58,7 +58,7 @@ ODD = (
 )
 """Names that stand for another file on another machine, or look like another name to a reader."""
 FREE = (
-    *("README.md", "CHANGELOG.md", "docs/behaviour.md", "modules/lives/bluesky/perceive.py", "local_tools/web.py"),
+    *("README.md", "CHANGELOG.md", "docs/behaviour.md", "modules/lives/bluesky/perceive.py", "local_tools/reading.py"),
     *("modules/services/memory/recall.py", "skills/expression/SKILL.md", "town/github/pulls.py", "common/clock.py"),
     *("soul/dashboard/templates/now.html", "skills/contracts.json", "modules/services/claims/claimer.py"),
     *("tests/modules/services/memory/test_recall.py", "modules/runtime/llm/gateway.py", "bench/mention_turn.py"),

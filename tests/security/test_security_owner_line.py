@@ -13,8 +13,8 @@ import pytest
 from common.clock import local
 from common.errors import NotWaiting
 from common.provenance import Provenance
+from local_tools.reading import WebFetchInput
 from local_tools.schedule_tools import ScheduleAddInput
-from local_tools.web import WebFetchInput
 from modules.lives.growth.types import READING
 from modules.lives.rhythm.types import OwnTimeTurn
 from modules.runtime.llm.dialect import ToolCall

@@ -24,7 +24,7 @@ from adapters.space.types import HOST, Claimed, IdentitySummary, Presence, Said
 from adapters.space.wire import Unreadable, decode_event
 from common.clock import FakeClock, SystemClock, iso
 from common.redact import Redactor
-from common.text.tokens import estimate_roughly
+from common.text.strings import estimate_roughly
 from modules.lives.space.classifiers import ModelIntentClassifier
 from modules.lives.space.commitment_maker import JournalReporter, Note, show_event
 from modules.lives.space.config import SpaceConfig

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from soul.up.supervisor import run_up
+from soul.supervisor import run_up
 
 if __name__ == "__main__":
     sys.exit(run_up([Path(one) for one in sys.argv[1:]], social_only=False, port=0, restart_s=0))

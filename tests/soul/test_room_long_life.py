@@ -41,7 +41,7 @@ from tests.scenarios.room_society import (
     quiet,
     talkative,
 )
-from town.github.faults import Fault, FaultKind
+from town.github.values import Fault, FaultKind
 from town.model.types import Completion
 
 NAMES = ("marvin", "rebecca")

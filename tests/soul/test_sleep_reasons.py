@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from adapters.watch.client import SleepWatch
+from adapters.watch import SleepWatch
 from tests.running_town import RunningTown, awake
 
 

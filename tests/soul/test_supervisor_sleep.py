@@ -14,7 +14,7 @@ import pytest
 
 from common.clock import FakeClock, SystemClock
 from soul.exit_codes import ASLEEP, ExitCode
-from soul.up.supervisor import SupervisedProcess, Supervisor
+from soul.supervisor import SupervisedProcess, Supervisor
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="several SOULs under one supervisor need Linux")
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from modules.runtime.home import Home, HomeLock, lock_holder
-from soul.up.supervisor import fork_problem
+from soul.supervisor import fork_problem
 from tests.patience import HANG_S
 from tests.patience import until as comes
 from tests.program import until
@@ -163,7 +163,7 @@ async def test_when_the_supervisor_is_killed_no_soul_lives_on(running_town: Runn
 TASKS = """
 import contextlib, os, select, sys, time
 from common.clock import SystemClock
-from soul.up.supervisor import SupervisedProcess, Supervisor
+from soul.supervisor import SupervisedProcess, Supervisor
 
 def fails():
     os.write(1, b"began\\n")

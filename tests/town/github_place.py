@@ -18,11 +18,10 @@ import pytest
 
 from common.clock import FakeClock
 from tests.loopback import NO_TLS
-from town.github.faults import GitHubFaults
 from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.github.values import StoredRepo
+from town.github.values import GitHubFaults, StoredRepo
 from town.serving import serve
 
 T = TypeVar("T")

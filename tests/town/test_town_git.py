@@ -10,8 +10,8 @@ import pytest
 
 from tests.patience import until
 from tests.town.github_place import GARDEN, GitHubPlace, needs_git
-from town.github.faults import Fault
 from town.github.repository import GitError, GitProcess
+from town.github.values import Fault
 
 pytestmark = needs_git
 

@@ -11,10 +11,10 @@ from common.clock import FakeClock
 from tests.loopback import NO_TLS
 from tests.patience import until
 from tests.town.github_place import GARDEN, GitHubPlace, needs_git
-from town.github.faults import Fault
 from town.github.limits import GitHubMeter, Writes
 from town.github.network import GitHubNetwork
 from town.github.service import Replicas, github_app
+from town.github.values import Fault
 from town.serving import serve
 
 ISSUES = f"{GARDEN}/issues"

@@ -21,7 +21,7 @@ from adapters.atproto.richtext import build_facets
 from adapters.atproto.types import Actor, Post, ThreadNode
 from adapters.atproto.writes import TidSource
 from common.clock import Clock, iso, parse_iso
-from town.atproto import pages
+from town.atproto import index
 from town.atproto.chat import DECLARATION, ChatService, policy_in
 from town.atproto.index import (
     BLOCK,
@@ -487,11 +487,11 @@ class Network:
     def posts(self, limit: int = 100) -> list[Post]:
         """Return the newest posts of all accounts."""
         newest = sorted(self.index.posts.values(), key=lambda record: record.order, reverse=True)
-        return [pages.post(self, record) for record in newest[:limit]]
+        return [index.post(self, record) for record in newest[:limit]]
 
     def thread(self, uri: str) -> ThreadNode | None:
         """Return the whole thread that a post belongs to, from its root, replies oldest first."""
-        return pages.thread(self, uri)
+        return index.thread(self, uri)
 
     def likes(self, uri: str) -> list[Actor]:
         """Return who likes a post, newest first."""

@@ -1,8 +1,9 @@
-"""The gallery over HTTP: the API of Are.na under `/v2`, pages, pictures, and faults under `/town/faults`."""
+"""The gallery over HTTP: the API of Are.na under `/v2`, pages for people, pictures, and faults under `/town/faults`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from html import escape
 from typing import Literal, TypeAlias, TypeVar, get_args
 
 from starlette.applications import Starlette
@@ -13,7 +14,6 @@ from starlette.routing import Route
 
 from common.clock import Clock
 from town import faults
-from town.gallery import pages
 from town.gallery.library import (
     BLOCKS,
     BY_SLUG,
@@ -152,22 +152,22 @@ def _picture(request: Request) -> Response:
 
 
 def _exhibition(request: Request) -> Response:
-    return _html(pages.exhibition_page(_views(request)))
+    return _html(exhibition_page(_views(request)))
 
 
 def _channel_page(request: Request) -> Response:
     channel = _channel_of(request)
     if channel.owner.slug != request.path_params["owner"]:
         raise HTTPException(404)
-    return _html(pages.channel_page(channel, _views(request)))
+    return _html(channel_page(channel, _views(request)))
 
 
 def _block_page(request: Request) -> Response:
-    return _html(pages.block_page(_block_of(request), _views(request)))
+    return _html(block_page(_block_of(request), _views(request)))
 
 
 def _html(page: str) -> Response:
-    return HTMLResponse(page, headers={"content-security-policy": pages.POLICY})
+    return HTMLResponse(page, headers={"content-security-policy": POLICY})
 
 
 def _views(request: Request) -> GalleryViews:
@@ -209,3 +209,62 @@ async def _refused(_: Request, error: Exception) -> Response:
     refusal = error if isinstance(error, HTTPException) else HTTPException(500)
     body = {"code": refusal.status_code, "message": refusal.detail, "description": "The gallery of the town."}
     return JSONResponse(body, refusal.status_code, headers=refusal.headers)
+
+
+POLICY = "default-src 'none'; img-src 'self'; style-src 'unsafe-inline'"
+
+
+def channel_page(channel: GalleryChannel, views: GalleryViews) -> str:
+    """Return the page of a channel: its pictures with their titles, and its other blocks."""
+    parts = [f"<li>{_block_html(block, views)}</li>" for block in channel.blocks]
+    body = f"<h1>{escape(channel.title)}</h1><p>by {escape(channel.owner.full_name)}</p><ul>{''.join(parts)}</ul>"
+    return _page_html(channel.title, body)
+
+
+def block_page(block: GalleryBlock, views: GalleryViews) -> str:
+    """Return the page of a block."""
+    title = block.title or "Untitled"
+    return _page_html(title, f"<h1>{escape(title)}</h1>{_block_html(block, views)}")
+
+
+def exhibition_page(views: GalleryViews) -> str:
+    """Return a page with pictures in every form of HTML, and some images that are none: a pixel, a logo, a drawing."""
+    url = views.picture_url
+    head = (
+        f'<meta property="og:image" content="{url("lighthouse.jpg", "original")}">'
+        f"<style>.wall {{ background-image: url('{url('threads.png', 'large')}'); min-height: 12em }}</style>"
+    )
+    body = (
+        "<h1>Light on surfaces</h1><p>Six works from two collections.</p>"
+        '<figure><img src="/pictures/thumb/tide-table.png" width="200" height="133" alt="Bars of a tide table" '
+        'srcset="/pictures/thumb/tide-table.png 200w, /pictures/original/tide-table.png 1200w">'
+        "<figcaption>Two days of tide, half an hour a bar</figcaption></figure>"
+        '<picture><source srcset="/pictures/large/wet-slates.png 1000w, /pictures/original/wet-slates.png 1400w">'
+        '<img src="/pictures/display/wet-slates.png" alt="Wet slates"></picture>'
+        '<p><img src="/pictures/original/painted-signs.png" width="900" height="900" alt=""> Painted signs, artist '
+        "unknown</p>"
+        '<div class="wall"></div>'
+        '<img src="/pictures/square/lit-window.png" width="180" height="180" alt="A small window">'
+        '<img src="/pixel.png" width="1" height="1" alt=""><img src="/logo-small.png" width="64" alt="The gallery">'
+        '<img src="/mark.svg" width="500" alt="A mark">'
+    )
+    return _page_html("Light on surfaces", body, head)
+
+
+def _block_html(block: GalleryBlock, views: GalleryViews) -> str:
+    words = f"<p>{escape(block.content or block.description)}</p>" if block.content or block.description else ""
+    title = escape(block.title)
+    if block.picture:
+        shown = views.picture_url(block.picture, "display")
+        link = f'<a href="/block/{block.id}"><img src="{shown}" alt="{title}"></a>'
+        return f"<figure>{link}<figcaption>{title}</figcaption></figure>{words}"
+    if block.source:
+        return f'<a href="{escape(block.source)}">{title}</a>{words}'
+    return f"<h2>{title}</h2>{words}"
+
+
+def _page_html(title: str, body: str, head: str = "") -> str:
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>{head}</head>'
+        f"<body>{body}</body></html>"
+    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from town.github import bodies, pulls
-from town.github.checks import is_unstable
+from town.github.check_methods import is_unstable
 from town.github.git_methods import pushing, signed, views_of
 from town.github.notification_methods import Answer, GitHubCall, Handler
 from town.github.pulls import after_push, position_of

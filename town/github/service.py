@@ -29,16 +29,13 @@ from town.github import (
     check_methods,
     git_methods,
     graphql_methods,
-    label_methods,
     methods,
     notification_methods,
     pages,
     place_methods,
     pull_methods,
-    search_methods,
 )
 from town.github.bodies import parse_body
-from town.github.faults import STRIKES, Fault, GitHubFaults
 from town.github.limits import GitHubMeter, RateStanding
 from town.github.network import GitHubNetwork
 from town.github.notification_methods import Answer, GitHubCall, Handler
@@ -46,7 +43,10 @@ from town.github.pulls import after_push
 from town.github.repository import DEADLINE_S, GitError, GitRepository
 from town.github.values import (
     SECONDARY,
+    STRIKES,
+    Fault,
     GitHubAccount,
+    GitHubFaults,
     Refusal,
     StoredRepo,
     Token,
@@ -249,7 +249,6 @@ _UNCHANGED = 304
 _SAFE = {"GET", "HEAD"}
 _ROOMS = (
     methods,
-    label_methods,
     check_methods,
     git_methods,
     pull_methods,
@@ -268,9 +267,7 @@ def _merged(tables: Iterable[dict[str, dict[str, Handler]]]) -> dict[str, dict[s
 
 
 IN_REPO = _merged(room.IN_REPO for room in _ROOMS)
-ELSEWHERE = _merged(
-    room.ELSEWHERE for room in (methods, notification_methods, place_methods, search_methods, graphql_methods)
-)
+ELSEWHERE = _merged(room.ELSEWHERE for room in (methods, notification_methods, place_methods, graphql_methods))
 
 
 def github_app(

@@ -1,18 +1,21 @@
-"""The values of the town's GitHub, and its refusals with GitHub's messages."""
+"""The values of the town's GitHub, what can go wrong between a client and it, and its refusals with GitHub's messages.
+
+At most one of `STRIKES` hits a request; `CONDITIONS` apply in addition: a request may be slow, and a read stale.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from common.clock import Clock
+from town import faults
 from town.faults import bad_gateway
-from town.github.faults import DOING, Fault
 from town.serving import drop, until_gone
 
 Json: TypeAlias = dict[str, Any]
@@ -402,3 +405,31 @@ async def spoil(fault: Fault, answer: Response, request: Request, clock: Clock) 
         return Response(b'{"id": 1, "title": "cut sho', answer.status_code, media_type="application/json")
     await until_gone(request, clock.sleep(fault.seconds))
     return answer
+
+
+FaultKind = Literal[
+    "server_error",  # 500
+    "bad_gateway",  # 502 with an HTML body
+    "unavailable",  # 503
+    "rate_limited",  # 403, the hour's requests are used up; the limit resets after `seconds`
+    "secondary_limit",  # 403 with retry-after, though requests are left
+    "too_many",  # 429 with retry-after
+    "suspended",  # 403, the account is suspended
+    "elsewhere",  # 301 to another host
+    "garbled",  # do it, but answer with invalid JSON
+    "hang",  # do it, but answer only after `seconds`
+    "lost_request",  # drop the connection before anything is done
+    "lost_answer",  # do it, then drop the connection
+    "slow",  # do it only after a random time of up to `seconds`, also if the client has left meanwhile
+    "stale",  # a GET shows the state of a random time up to `seconds` ago
+]
+CONDITIONS: frozenset[FaultKind] = frozenset({"slow", "stale"})
+STRIKES: frozenset[FaultKind] = frozenset(get_args(FaultKind)) - CONDITIONS
+DOING: frozenset[FaultKind] = frozenset({"garbled", "hang", "lost_answer"})
+Fault: TypeAlias = faults.Fault[FaultKind]
+
+
+class GitHubFaults(faults.ArmedFaults[FaultKind]):
+    """The armed faults of the town's GitHub."""
+
+    kinds = get_args(FaultKind)

@@ -30,9 +30,8 @@ from common.facts import (
     ToolOutcome,
 )
 from common.text.graphemes import grapheme_len, leading_sentences
-from town.mind.choosing import TOOLS, ToolChoice, choose
 from town.mind.questions import answer_question, buildable, refused, right_in, shared_work, told, write_code
-from town.mind.replies import MindTurn, answer_freely, reply
+from town.mind.replies import TOOLS, MindTurn, ToolChoice, answer_freely, choose, reply
 from town.mind.room import reflect, take_part
 from town.mind.words import ANY, MAX_GRAPHEMES, SENTENCE_END, BankWords, Idea, fit, is_sentence, load_bank, lower_first
 from town.model.types import ChatRequest, Completion, Json, ToolUse

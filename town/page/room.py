@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adapters.space.hosting import LogLevel
 from adapters.space.roster import Roster
-from adapters.space.server import SpaceServer
+from adapters.space.server import LogLevel, SpaceServer
 from adapters.space.types import (
     DECLINES,
     ActionDone,

@@ -11,8 +11,7 @@ from adapters.atproto.types import Notification, Post
 from common.clock import parse_iso_or_none
 from common.design_catalog import speaks_of_design
 from common.facts import PostFacts, SaidLine
-from common.importance import Importance
-from common.provenance import Provenance
+from common.provenance import Importance, Provenance
 from common.text.untrusted import clean, one_line
 from modules.lives.bluesky.thread import (
     ThreadAnalysis,

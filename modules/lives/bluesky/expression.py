@@ -20,10 +20,10 @@ from common.clock import Clock, doubled, iso, local, parse_iso, span
 from common.constants import DAY_MS, HOUR_MS, MINUTE_MS
 from common.errors import BudgetExceeded
 from common.facts import ExpressionFacts
+from common.files import Json, load_state, save_state
 from common.intervals import Pace
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
-from common.state import Json, load_state, save_state
 from modules.lives.bluesky.expression_policy import (
     DAILY_POST_LIMIT,
     DESIGN_SHARE,

@@ -13,9 +13,9 @@ from common.clock import parse_iso_or_none
 from common.constants import MINUTE_MS, PORTABLE_MAX_GRAPHEMES
 from common.design_catalog import DesignSource, speaks_of_design
 from common.errors import SkillError
+from common.files import Json
 from common.intervals import EXPRESSION_MAX_INTERVAL_MS, EXPRESSION_MIN_INTERVAL_MS
 from common.result import Decision
-from common.state import Json
 from common.text.closings import asks
 from common.text.graphemes import grapheme_len
 from common.text.strings import dedup_key

@@ -17,9 +17,8 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Actor, Notification, Post
 from common.clock import Clock
 from common.errors import Transient
-from common.importance import Importance
 from common.intervals import Pace
-from common.provenance import Provenance, Trust
+from common.provenance import Importance, Provenance, Trust
 from common.result import ApiResult, Err, Ok, answering
 from common.text.closings import asks
 from modules.lives.bluesky.case import PostCase

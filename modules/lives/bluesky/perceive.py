@@ -17,8 +17,8 @@ from adapters.atproto.types import Notification
 from common.clock import Clock, local, parse_iso
 from common.constants import DAY_MS, MINUTE_MS, SECOND_MS, SESSION_EXPIRY_MARGIN_S
 from common.errors import Fatal, Transient
-from common.importance import Importance
 from common.intervals import Pace
+from common.provenance import Importance
 from common.result import ApiResult, Err, ErrKind, Ok, answering
 from common.text.rights_requests import may_be_rights_request
 from common.wording import counted

@@ -14,7 +14,7 @@ from adapters.github.client import GitHub
 from adapters.github.sending import has_moved
 from adapters.github.types import Account, Comment, Issue, PullRequest, Review, ReviewComment
 from common.errors import Transient
-from common.importance import Importance
+from common.provenance import Importance
 from common.result import ApiResult, Err, Ok, answering
 from modules.lives.github.engagement import (
     Commented,

@@ -14,8 +14,7 @@ from adapters.github.types import Account, PullRequest
 from common.clock import Clock
 from common.errors import Transient
 from common.facts import IssueFacts, SaidLine
-from common.importance import Importance
-from common.provenance import Provenance
+from common.provenance import Importance, Provenance
 from common.text.untrusted import one_line
 from modules.lives.github.policy import peers_in
 from modules.lives.github.thread_text import MOST_COMMENTS, ThreadText, format_thread_for_context

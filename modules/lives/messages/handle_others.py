@@ -12,8 +12,7 @@ from typing import Literal
 
 from common.clock import Clock, age, parse_iso_or_none
 from common.facts import MessageFacts, SaidLine
-from common.importance import Importance
-from common.provenance import Provenance, Trust
+from common.provenance import Importance, Provenance, Trust
 from common.text.untrusted import clean
 from modules.lives.messages.policy import AuthorStanding, is_ready, verdict_on
 from modules.lives.messages.state import ANSWERED, MessageState

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Literal
 
-from adapters.atproto.convert_messages import MESSAGE_MAX_BYTES
+from adapters.atproto.convert import MESSAGE_MAX_BYTES
 from adapters.atproto.messages import MESSAGE_MAX_GRAPHEMES
 from adapters.atproto.types import ConversationStatus
 from common.clock import Since, from_local, local, parse_iso

@@ -26,11 +26,11 @@ from adapters.space.types import (
 )
 from common.clock import Clock
 from common.constants import DAY_MS
-from common.line_kind import LineKind
 from common.schemas import Commitment
 from common.text.handles import WORD
 from common.text.strings import dedup_key
 from common.text.untrusted import clean, one_line
+from common.wording import LineKind
 from modules.lives.space.commitment_filter import (
     PlannedCommitment,
     alike,

@@ -18,8 +18,7 @@ from typing import Any
 from common.clock import Clock, iso, parse_iso_or_none
 from common.constants import MINUTE_MS, SECOND_MS, SPACE_RECONNECT_INTERVAL_MS, TEXT_MAX_BYTES
 from common.errors import MachineTrouble
-from common.files import read_bounded
-from common.state import load_state, save_state
+from common.files import load_state, read_bounded, save_state
 from common.text.untrusted import one_line
 from modules.services.skills.skills import Skills
 

@@ -26,7 +26,7 @@ from common.election import elect, lot
 from common.result import Decision
 from common.settings import Settings
 from common.text.host_intent import HostIntent
-from common.text.utf16 import u16_slice
+from common.text.strings import u16_slice
 from modules.lives.space.request_parser import may_be_a_post
 from modules.lives.space.types import Counts, HistoryEntry, Mode, Role
 

@@ -13,9 +13,8 @@ from typing import Any
 
 from common.clock import Clock
 from common.facts import RoomFacts, SaidLine
-from common.importance import Importance
 from common.json_lines import json_object
-from common.provenance import Provenance
+from common.provenance import Importance, Provenance
 from common.schemas import (
     SPACE_DECISION_TOOL,
     Commitment,

@@ -23,8 +23,8 @@ from common.text.handles import UNSPACED
 from common.text.hidden import skeleton
 from common.text.intent_rules import LINK
 from common.text.patterns import lazy_regex
+from common.text.strings import u16_len, u16_slice
 from common.text.untrusted import clean
-from common.text.utf16 import u16_len, u16_slice
 from modules.lives.space.types import HistoryEntry, HostLine, Question, RequestContent
 from modules.services.workspaces.addresses import WORKSPACE_PREFIX
 

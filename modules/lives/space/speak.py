@@ -21,11 +21,10 @@ from adapters.space.types import DECLINES
 from common.clock import Clock, iso, local
 from common.constants import GITHUB_BODY_MAX_CHARS, SECOND_MS
 from common.errors import PolicyBlocked, Transient
-from common.impression import Impressed
 from common.provenance import Provenance
 from common.redact import LEAK, Redactor
 from common.result import Err
-from common.schemas import Commitment
+from common.schemas import Commitment, Impressed
 from common.text.github_text import without_mentions
 from common.text.graphemes import truncate_graphemes
 from common.text.untrusted import clean, one_line

@@ -29,7 +29,7 @@ from common.text.phrases import (
     count_sentences,
     has_list,
 )
-from common.text.utf16 import u16_len
+from common.text.strings import u16_len
 from modules.lives.space.classifiers import MessageJudge, judge_wanted
 from modules.lives.space.commitment_maker import OwnLines
 from modules.lives.space.policy import COMPARED_CHARS, observer_threshold

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from adapters.github.types import PullRequest, Repo
 from common.clock import Clock
 from common.errors import Auth, BudgetExceeded, Fatal, Transient
-from common.line_kind import LineKind
 from common.provenance import Provenance
+from common.wording import LineKind
 from modules.lives.tasks.offering import TaskStopped
 from modules.lives.tasks.types import (
     AlreadyDone,

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from common.clock import Clock, iso
 from common.errors import BudgetExceeded
-from common.importance import Importance
+from common.provenance import Importance
 from common.settings import Settings
 from modules.runtime.budget import ledger
 from modules.runtime.budget.policy import (

@@ -12,7 +12,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable
 
-from common.importance import Importance
+from common.provenance import Importance
 from modules.runtime.budget.types import MICRO, Amount, Caps, Day, Share, Spent
 from modules.runtime.database import marks
 from modules.runtime.llm.connection import Reservation

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from common.clock import local
-from common.importance import Importance
+from common.provenance import Importance
 from modules.runtime.budget.prices import Price
 from modules.runtime.budget.types import Caps, Spent, Step
 from modules.runtime.llm.connection import Request

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from common.clock import is_timezone, machine_timezone
-from common.importance import Importance
+from common.provenance import Importance
 from common.settings import Settings
 from common.wording import counted, cut_off, number, purpose, set_aside
 from modules.runtime.budget import ledger

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from common.line_kind import LineKind
 from common.provenance import Provenance
+from common.wording import LineKind
 
 EntryKind = Literal["decision", "model", "act", "life", "error"]
 

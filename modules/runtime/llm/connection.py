@@ -19,7 +19,7 @@ import httpx
 
 from common.clock import Clock
 from common.constants import LLM_ANSWER_LONGEST_S
-from common.importance import Importance
+from common.provenance import Importance
 from modules.runtime.llm.dialect import Usage, has_pictures, sees_within_bounds, without_pictures, worded_for
 from modules.runtime.llm.policy import (
     CallVerdict,

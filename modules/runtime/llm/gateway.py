@@ -27,8 +27,8 @@ from common.constants import LLM_IDLE_TIMEOUT_S, LLM_MAX_OUTPUT_TOKENS, SECOND_M
 from common.errors import BudgetExceeded, Fatal, SoulError, Transient
 from common.facts import TurnFacts
 from common.files import append_bounded
-from common.importance import Importance
 from common.json_lines import json_line
+from common.provenance import Importance
 from common.redact import Redactor
 from common.settings import Settings
 from modules.runtime.console import Console

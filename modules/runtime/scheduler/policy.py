@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from common.election import ranked
 from common.intervals import PEER_JITTER_MIN_MS, PEER_JITTER_SPAN_MS, PEER_STEP_MS
-from common.text.utf16 import rolling_hash
+from common.text.strings import rolling_hash
 from modules.runtime.scheduler.types import TIMER_JITTER_PERCENT
 
 _BACKOFF_FROM_ERRORS = 2

@@ -11,8 +11,7 @@ from typing import Protocol
 
 from common.clock import local, spoken
 from common.errors import Fatal, SoulError
-from common.importance import Importance
-from common.provenance import Provenance
+from common.provenance import Importance, Provenance
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.verdicts import MOST_CHARS, Verdicts

@@ -12,9 +12,8 @@ import uuid
 
 from cachetools import LRUCache
 
-from adapters.storage.keys import MEDIA, media_key, media_prefix
 from adapters.storage.local import Storage
-from adapters.storage.types import StoredObject
+from adapters.storage.objects import MEDIA, StoredObject, media_key, media_prefix
 from common.clock import Clock, iso
 from common.result import ApiResult, Err, Ok
 from modules.runtime.drawing.apart import PictureDrawer

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from adapters.atproto.richtext import detect_mentions, detect_urls
 from common.clock import Clock, iso
 from common.facts import AgentFacts, QuestionFacts, TurnFacts
-from common.importance import Importance
-from common.provenance import Provenance
+from common.provenance import Importance, Provenance
 from common.text.echo import plain_words
 from common.text.graphemes import grapheme_len, leading_sentences, truncate_graphemes
 from common.text.handles import WORD

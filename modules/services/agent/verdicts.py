@@ -16,7 +16,7 @@ from typing import TypeVar
 from common.clock import Clock
 from common.errors import Transient
 from common.facts import QuestionFacts, TurnFacts
-from common.importance import Importance
+from common.provenance import Importance
 from common.text.untrusted import one_line
 from modules.runtime.llm.dialect import Message
 from modules.runtime.llm.gateway import LLMGateway

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from common.clock import Clock, iso, parse_iso
-from common.state import save_state
+from common.files import save_state
 from modules.runtime.database.database import Database
 from modules.services.claims.offers import is_left_alone
 from modules.services.claims.policy import Lease, after_start

@@ -16,9 +16,9 @@ from adapters.github.types import Repo
 from common.clock import Clock, parse_iso, parse_iso_or_none
 from common.constants import SECOND_MS
 from common.errors import Fatal, Transient
-from common.line_kind import LineKind
 from common.redact import Redactor
 from common.text.untrusted import one_line
+from common.wording import LineKind
 from modules.runtime.events import Publish, discard
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry, EntryKind

@@ -19,8 +19,7 @@ from adapters.space.types import AgentState
 from common.constants import SECOND_MS
 from common.result import ApiResult
 from common.schemas import CommitmentType
-from common.text.strings import normalized_title
-from common.text.utf16 import u16_slice
+from common.text.strings import normalized_title, u16_slice
 from modules.services.commitments.params import CommentParams, CommitmentParams, GitHubParams, PlanParams, PostParams
 from modules.services.outbox.types import ActStanding
 

@@ -21,10 +21,9 @@ from adapters.atproto.records import parse_at_uri
 from common.clock import Clock, iso
 from common.constants import HOUR_MS, LOG_ROTATIONS, STATE_MAX_BYTES
 from common.errors import SoulError, StorageError
-from common.files import append_bounded, read_bounded, write_atomic
+from common.files import append_bounded, check_jsonl_version, read_bounded, set_aside, stamp_jsonl_version, write_atomic
 from common.json_lines import json_line
 from common.redact import Redactor
-from common.state import check_jsonl_version, set_aside, stamp_jsonl_version
 from modules.runtime.events import Publish, discard
 from modules.services.agent.attention_list import AttentionNeeds
 from modules.services.commitments import policy

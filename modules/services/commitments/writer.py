@@ -20,7 +20,6 @@ from adapters.atproto.records import parse_at_uri
 from common.clock import Clock
 from common.errors import Fatal, SoulError
 from common.facts import QuestionFacts, TurnFacts
-from common.line_kind import LineKind
 from common.schemas import (
     Commitment,
     CommitmentType,
@@ -37,6 +36,7 @@ from common.text.markdown import outline, unwrapped
 from common.text.patterns import lazy_regex
 from common.text.strings import normalize_quotes
 from common.text.untrusted import clean, one_line
+from common.wording import LineKind
 from modules.runtime.events import Publish, discard
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry

@@ -14,7 +14,7 @@ from types import NoneType
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from common.clock import Clock, iso
-from common.state import save_state
+from common.files import save_state
 from common.text.untrusted import one_line
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database

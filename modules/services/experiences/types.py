@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from common.impression import Impressed
 from common.provenance import Trust
+from common.schemas import Impressed
 
 ExperienceType = Literal[
     "owner_guidance",

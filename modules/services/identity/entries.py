@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from common.line_kind import LineKind
 from common.provenance import Provenance
+from common.wording import LineKind
 from modules.runtime.journal.types import Entry
 from modules.services.identity.types import OWN_SKILL, SELF, HeldEdit, ProposedSelf, SelfEdit, Version
 

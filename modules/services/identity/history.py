@@ -24,13 +24,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, Self, TypeGuard
 
-from adapters.storage.keys import SKILL_FILE, SKILL_NAME
+from adapters.storage.objects import SKILL_FILE, SKILL_NAME
 from common.clock import iso, parse_iso_or_none
 from common.constants import SELF_MAX_BYTES, TEXT_MAX_BYTES
 from common.errors import StorageError, Transient
-from common.files import read_bounded, storage_error, write_atomic
+from common.files import Json, load_state, read_bounded, save_state, storage_error, write_atomic
 from common.json_lines import json_line, json_object, split_lines
-from common.state import Json, load_state, save_state
 from modules.runtime.home import Home
 from modules.services.identity.policy import diff_lines, reapplied
 from modules.services.identity.types import DOCUMENTS, OWN_SKILL, SELF, HeldEdit, Version

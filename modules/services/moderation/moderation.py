@@ -14,8 +14,7 @@ from datetime import datetime
 from cachetools import LRUCache
 
 from adapters.atproto.client import Atproto
-from adapters.atproto.preference_types import AccountPreferences
-from adapters.atproto.types import Actor, Barrier, Notification, Post, Profile
+from adapters.atproto.types import AccountPreferences, Actor, Barrier, Notification, Post, Profile
 from common.clock import Clock
 from common.result import Err
 from modules.runtime.journal.rows import Journal

@@ -9,8 +9,7 @@ from datetime import datetime
 
 import regex
 
-from adapters.atproto.preference_types import AccountPreferences, MutedWord
-from adapters.atproto.types import Barrier, Notification, Post, PostLabel, Profile
+from adapters.atproto.types import AccountPreferences, Barrier, MutedWord, Notification, Post, PostLabel, Profile
 from common.clock import parse_iso_or_none
 from modules.services.outbox.bodies import PostBody
 

@@ -6,9 +6,8 @@ from dataclasses import asdict, replace
 
 from adapters.atproto.records import web_url
 from common.clock import local, parse_iso, span, spoken
-from common.line_kind import LineKind
 from common.text.graphemes import shortened
-from common.wording import counted, deed
+from common.wording import LineKind, counted, deed
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.bodies import DeleteBody
 from modules.services.outbox.github_bodies import OnGitHub

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from adapters.storage.keys import agent_prefix, part, workspace_key
 from adapters.storage.local import Storage
+from adapters.storage.objects import agent_prefix, part, workspace_key
 from common.errors import PolicyBlocked, Transient
 from common.files import read_bounded, storage_error, write_atomic
 from common.result import Err, Ok

@@ -15,8 +15,8 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.types import Post, Record
 from common.clock import Clock
 from common.facts import QuestionFacts
+from common.files import Json, load_state, save_state
 from common.result import ApiResult, Err, Ok, answering
-from common.state import Json, load_state, save_state
 from common.text.graphemes import fit_post_text
 from common.text.untrusted import one_line
 from modules.runtime.journal.rows import Journal

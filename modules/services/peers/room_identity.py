@@ -21,8 +21,8 @@ from adapters.space.client import SpaceClient
 from adapters.space.types import IdentitySummary
 from common.clock import Clock, iso, parse_iso_or_none
 from common.constants import HOUR_MS, SPACE_IDLE_RESET_MS
+from common.files import Json, load_state, save_state
 from common.redact import LEAK, Redactor
-from common.state import Json, load_state, save_state
 from common.text.closings import asks, content_words
 from common.text.graphemes import leading_sentences, truncate_graphemes
 from common.text.markdown import joined_lines, split_at, without_headings

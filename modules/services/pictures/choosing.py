@@ -16,8 +16,7 @@ from urllib.parse import urljoin, urlsplit
 
 from cachetools import LRUCache
 
-from adapters.arena.client import parse_channel_url
-from adapters.arena.types import Block, Channel, ChannelPage
+from adapters.arena import Block, Channel, ChannelPage, parse_channel_url
 from adapters.web.types import Fetched
 from common.clock import Clock
 from common.constants import PORTABLE_MAX_GRAPHEMES

@@ -18,14 +18,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from adapters.arena.client import Arena
+from adapters.arena import Arena
 from adapters.web.client import WebClient, http_transport_factory
 from common.clock import Clock, iso
 from common.errors import StorageError
-from common.files import read_bounded, write_atomic
+from common.files import Json, load_state, read_bounded, save_state, write_atomic
 from common.result import ApiResult, Err, Ok, answering
 from common.settings import Settings
-from common.state import Json, load_state, save_state
 from modules.runtime.database.database import Database
 from modules.runtime.drawing.apart import PictureDrawer
 from modules.runtime.drawing.draw import DrawnPicture

@@ -13,9 +13,8 @@ from typing import IO, Any, TypeAlias
 
 from common.clock import iso, parse_iso_or_none
 from common.errors import StorageError
-from common.files import read_bounded, write_atomic
+from common.files import read_bounded, stamp_jsonl_version, write_atomic
 from common.json_lines import json_line, json_object, split_lines
-from common.state import stamp_jsonl_version
 from modules.services.outbox.bodies import AttachedPicture, PostBody, ReplyBody
 
 Json: TypeAlias = dict[str, Any]

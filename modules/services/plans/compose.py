@@ -10,7 +10,7 @@ from typing import Any
 
 from adapters.github.types import Repo
 from common.facts import QuestionFacts
-from common.importance import Importance
+from common.provenance import Importance
 from common.text.markdown import without_html_comments
 from common.text.strings import both_ends
 from common.text.untrusted import clean, one_line

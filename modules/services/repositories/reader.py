@@ -18,8 +18,7 @@ from adapters.git.params import environment
 from adapters.github.types import Repo, is_repo
 from common.clock import Clock
 from common.files import delete_tree
-from common.git_names import is_branch_name
-from common.github_address import github_address
+from common.git_names import github_address, is_branch_name
 from common.result import ApiResult, Err, Ok
 from common.settings import Settings
 from common.text.untrusted import one_line

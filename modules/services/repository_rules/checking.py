@@ -18,11 +18,11 @@ from adapters.github.client import GitHub
 from adapters.github.types import Repo, Repository
 from common.clock import Clock, iso
 from common.errors import BudgetExceeded, Transient
-from common.importance import Importance
 from common.json_lines import json_object
-from common.line_kind import LineKind
+from common.provenance import Importance
 from common.result import Err, Ok, Unable, Undone
 from common.text.untrusted import clean
+from common.wording import LineKind
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry

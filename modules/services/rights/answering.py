@@ -25,7 +25,7 @@ from common.clock import Clock
 from common.constants import HOUR_MS, PORTABLE_MAX_GRAPHEMES
 from common.errors import BudgetExceeded, Fatal, SoulError
 from common.facts import QuestionFacts
-from common.importance import Importance
+from common.provenance import Importance
 from common.text.graphemes import fit_post_text, grapheme_len
 from common.text.rights_requests import (
     RequestKind,

@@ -15,9 +15,8 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TypeVar
 
-from adapters.storage.keys import agent_prefix, media_prefix
 from adapters.storage.local import Storage
-from adapters.storage.types import StoredObject
+from adapters.storage.objects import StoredObject, agent_prefix, media_prefix
 from common.clock import Clock
 from common.errors import Transient
 from common.files import write_atomic

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import get_args
 
-from common.importance import Importance
+from common.provenance import Importance
 from common.text.rights_requests import MOST_CHARS, RequestKind
 from common.text.untrusted import one_line
 from modules.runtime.llm.gateway import LLMGateway

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from common.clock import Clock, iso, parse_iso
 from common.constants import STATE_MAX_BYTES
-from common.files import read_bounded, write_atomic
-from common.state import set_aside
+from common.files import read_bounded, set_aside, write_atomic
 from common.text.untrusted import one_line
 from modules.runtime.sleep_note import request_wake
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from common.importance import Importance
+from common.provenance import Importance
 from common.text.rights_requests import RequestKind
 
 Choice = Literal["allow", "deny", "unset"]

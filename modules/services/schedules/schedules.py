@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from common.clock import Clock, iso, parse_iso, parse_iso_or_none
-from common.importance import Importance
+from common.provenance import Importance
 from common.text.untrusted import one_line
 from modules.services.schedules.policy import MOST, WHAT_CHARS, By, Repeat, Schedule, next_due
 from modules.services.work.table import WorkTable, waiting

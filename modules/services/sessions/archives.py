@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from adapters.storage.keys import archive_key
 from adapters.storage.local import Storage
+from adapters.storage.objects import archive_key
 from common.clock import iso, local, parse_iso, spoken
 from common.errors import BudgetExceeded, Fatal, PolicyBlocked, SoulError, Transient
 from common.facts import MemoryFacts, TurnFacts

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.facts import QuestionFacts, TurnFacts
-from common.importance import Importance
+from common.provenance import Importance
 from modules.runtime.llm.dialect import Message, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.skills.skills import SYSTEM_SECTION, Skills

@@ -23,9 +23,8 @@ from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import TypeAdapter
 
-from adapters.storage.keys import SKILL_FILE, SKILL_NAME, SKILLS, skill_key
 from adapters.storage.local import Storage
-from adapters.storage.types import ObjectInfo
+from adapters.storage.objects import SKILL_FILE, SKILL_NAME, SKILLS, ObjectInfo, skill_key
 from common.constants import TEXT_MAX_BYTES
 from common.errors import SkillError, SoulError
 from common.files import read_bounded

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from adapters.watch.client import SPENT, SleepWatch, wake_token
+from adapters.watch import SPENT, SleepWatch, wake_token
 from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, iso
 from common.constants import MINUTE_MS, SECOND_MS

@@ -19,7 +19,7 @@ from common.clock import Clock, iso
 from common.constants import TEXT_MAX_BYTES
 from common.facts import QuestionFacts, TurnFacts
 from common.files import read_bounded, write_atomic
-from common.line_kind import LineKind
+from common.wording import LineKind
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import Message

@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from adapters.atproto.types import Actor
 from common.clock import Clock, parse_iso
-from common.importance import Importance
+from common.provenance import Importance
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.work.types import Disposition

@@ -14,7 +14,7 @@ from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, doubled, parse_iso
 from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, SoulError, Transient
-from common.importance import Importance
+from common.provenance import Importance
 from modules.runtime.control import Standing
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry

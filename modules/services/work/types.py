@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from common.importance import Importance
-from common.impression import Impressed
-from common.line_kind import LineKind
-from common.provenance import Provenance
+from common.provenance import Importance, Provenance
+from common.schemas import Impressed
+from common.wording import LineKind
 
 MOST_TRIES = 3
 PAUSE_S = 120.0

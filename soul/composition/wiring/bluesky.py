@@ -30,9 +30,8 @@ from modules.services.rights.requests import ForgetRequests
 from modules.services.work.limits import PersonTurns
 from modules.services.work.loop import WorkLoop
 from soul.composition.services import Services
-from soul.composition.wiring.peers import build_own_identity, build_peer_loop
-from soul.composition.wiring.turns import TurnServices
-from soul.composition.wiring.work import build_work_loop
+from soul.composition.wiring.people import build_own_identity, build_peer_loop
+from soul.composition.wiring.turns import TurnServices, build_work_loop
 
 RESPONSE_BATCH = 5
 

@@ -18,7 +18,7 @@ from modules.services.experiences.types import NewExperience
 from modules.services.plans.compose import PlanComposer
 from modules.services.work.loop import WorkLoop
 from soul.composition.services import Services
-from soul.composition.wiring.work import build_work_loop
+from soul.composition.wiring.turns import build_work_loop
 
 COMMITMENTS = "commitment-fulfillment"
 _JOINS_WITHIN_S = 30.0

@@ -47,8 +47,7 @@ from modules.services.workspaces.gaps import WorkspaceGaps
 from modules.services.workspaces.health import HealthJudge
 from soul.composition.services import Services
 from soul.composition.wiring.tasks import build_claims, build_tasks
-from soul.composition.wiring.turns import TurnServices
-from soul.composition.wiring.work import build_work_loop
+from soul.composition.wiring.turns import TurnServices, build_work_loop
 
 _TIDY_AGAIN_AFTER, _PLAN_AGAIN_AFTER = timedelta(hours=24), timedelta(hours=1)
 

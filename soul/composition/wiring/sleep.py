@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from adapters.github.newest import NOTIFICATIONS
+from adapters.github.notifications import NOTIFICATIONS
 from adapters.github.types import Repo, repo_path
-from adapters.watch.client import SleepWatch
+from adapters.watch import SleepWatch
 from common.clock import from_local, iso, parse_iso
 from modules.lives.bluesky.expression import ExpressionCycle
 from modules.lives.bluesky.types import HELD_REPLY

@@ -53,7 +53,7 @@ from modules.services.work.types import Handler
 from modules.services.workspaces.acting import FOUND_WORK, ActingTurns, GoneAccounts
 from modules.services.workspaces.gaps import WorkspaceGaps
 from soul.composition.services import Services
-from soul.composition.wiring.work import build_work_loop
+from soul.composition.wiring.turns import build_work_loop
 
 Rounds = TypeVar("Rounds", bound=RevisionHandler)
 REVIEWS = "reviews"

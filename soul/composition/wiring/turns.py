@@ -1,4 +1,4 @@
-"""Builds the services of turns: the wakeup page, prompts, the turn runner and the archivist."""
+"""Builds what lives share: services of turns (wakeup page, prompts, turn runner, archivist), and loops over `work`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from functools import partial
 import structlog
 
 from common.errors import SoulError
-from common.line_kind import LineKind
 from common.session_keys import is_main
+from common.wording import LineKind
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import PromptBlock, ToolCall
+from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.attention_list import AttentionList, AttentionNeeds
 from modules.services.agent.judges import TIMEOUT_S, YesNoJudge
 from modules.services.agent.one_sentence import SentenceAsker
@@ -38,6 +39,8 @@ from modules.services.sessions.archivist import Archivist, SessionTidyLoop
 from modules.services.sessions.owner_inbox import OwnerInbox
 from modules.services.sessions.types import Session
 from modules.services.wiring.prompts import build_sources, prompter_over
+from modules.services.work.loop import WORK_INTERVAL_MS, WorkLoop
+from modules.services.work.types import Handler, Perceiver
 from soul.composition.services import Services
 
 _EXTRACTION = "memory-extraction"
@@ -320,3 +323,33 @@ def log_call(call: ToolCall, result: ToolResult, turn: Turn) -> None:
         log.error("tool broke", **facts, traceback=result.traceback)
     else:
         log.info("tool refused" if result.is_error else "tool", **facts, answer=result.content[:_ANSWER_CHARS])
+
+
+def build_work_loop(
+    services: Services,
+    handlers: Sequence[Handler],
+    perceivers: Sequence[Perceiver] = (),
+    *,
+    name: str = "work",
+    every_ms: float = WORK_INTERVAL_MS,
+    social_only: bool = True,
+    at_start: bool = False,
+    batch: int | None = None,
+    attention: Attention | None = None,
+) -> WorkLoop:
+    """Build a loop over these handlers, with its own interval and name in the journal."""
+    return WorkLoop(
+        name=name,
+        every_ms=every_ms,
+        social_only=social_only,
+        at_start=at_start,
+        batch=batch,
+        table=services.work,
+        handlers=handlers,
+        perceivers=perceivers,
+        accepted=services.outbox.accepted,
+        journal=services.journal,
+        attention=attention or services.attention,
+        clock=services.clock,
+        standing=services.control.standing,
+    )

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.atproto import convert, convert_messages
+from adapters.atproto import convert
 from adapters.atproto.reads import resolve_reply_refs
 from adapters.atproto.richtext import (
     build_facets,
@@ -195,10 +195,10 @@ def test_no_json_whatever_makes_a_reader_fail(wire: dict[str, Any]) -> None:
         convert.thread,
         convert.blob,
         convert.record,
-        convert_messages.message,
-        convert_messages.is_unreadable,
-        convert_messages.conversation,
-        convert_messages.event,
+        convert.message,
+        convert.is_unreadable,
+        convert.conversation,
+        convert.event,
     ):
         read(wire)
         convert.items_of({"items": [wire, wire]}, "items", read)

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.atproto import convert
-from adapters.atproto.preference_types import AccountPreferences, MutedWord
 from adapters.atproto.reads import MOST_LABELERS, account_preferences
-from adapters.atproto.types import PostLabel
+from adapters.atproto.types import AccountPreferences, MutedWord, PostLabel
 from adapters.atproto.xrpc import BLUESKY_LABELER
 from common.clock import FakeClock
 from common.result import Ok

@@ -29,7 +29,7 @@ from tests.adapters.results import err, ok
 from tests.common.test_files import dig
 from tests.loopback import github_at
 from tests.town.github_place import GitHubPlace, needs_git, open_github_place
-from town.github.faults import Fault
+from town.github.values import Fault
 
 TOKEN = "t-ada"
 

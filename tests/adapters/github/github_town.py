@@ -16,11 +16,10 @@ from adapters.web.client import WebTransport
 from common.clock import FakeClock
 from tests.adapters.shared_server import SharedServer
 from tests.patience import HANG_S
-from town.github.faults import GitHubFaults
 from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.github.values import StoredRepo
+from town.github.values import GitHubFaults, StoredRepo
 
 T = TypeVar("T")
 REPO = Repo("ada", "garden")

@@ -21,8 +21,7 @@ from tests.adapters.github.github_town import REPO, TOKEN, GitHubTown
 from tests.adapters.results import err, ok
 from tests.adapters.shared_server import SharedServer
 from tests.patience import until, while_time_passes
-from town.github.faults import Fault, FaultKind
-from town.github.values import GitHubAccount, GitHubLabel
+from town.github.values import Fault, FaultKind, GitHubAccount, GitHubLabel
 
 on_one_loop = pytest.mark.asyncio(loop_scope="session")
 

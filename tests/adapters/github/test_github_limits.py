@@ -17,7 +17,7 @@ from tests.adapters.github.github_town import REPO, GitHubTown, open_github_town
 from tests.adapters.results import err, ok
 from tests.adapters.shared_server import SharedServer
 from tests.patience import while_time_passes
-from town.github.faults import Fault
+from town.github.values import Fault
 
 on_one_loop = pytest.mark.asyncio(loop_scope="session")
 ISSUES = "/repos/ada/garden/issues"

@@ -8,7 +8,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from adapters.github.newest import NOTIFICATIONS, GitHubNewest, is_watchable
+from adapters.github.notifications import NOTIFICATIONS, GitHubNewest, is_watchable
 from common.clock import FakeClock
 from common.result import Err, Ok
 from tests.adapters.github.github_town import TOKEN, GitHubTown

@@ -11,7 +11,7 @@ from adapters.github.types import Comment, Issue
 from common.result import ApiResult, Err
 from tests.adapters.github.github_town import REPO, GitHubTown
 from tests.adapters.results import err, ok
-from town.github.faults import Fault
+from town.github.values import Fault
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -14,10 +14,9 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.frames import Frame, Opcode
 
 from adapters.space.chatlog import ChatLog
-from adapters.space.hosting import LogLevel
 from adapters.space.room import Room
-from adapters.space.room_members import Abort, Close, Deliver, Effect, Log, NotifyHost, Ping, RecordEffect
-from adapters.space.server import SpaceServer
+from adapters.space.room_state import Abort, Close, Deliver, Effect, Log, NotifyHost, Ping, RecordEffect
+from adapters.space.server import LogLevel, SpaceServer
 from adapters.space.types import LogEntry, SpaceEvent
 from common.clock import FakeClock
 from common.result import Ok

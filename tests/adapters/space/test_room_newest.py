@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adapters.space.newest import RoomNewest, RoomSearch
+from adapters.space.discovery import RoomNewest, RoomSearch
 from common.clock import FakeClock
 from common.result import ApiResult, Err, Ok
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.space.wire_fields import ECHO_WAIT_S, LIFETIME_S, MAX_REFUSALS, MAX_WAITING, SPACING_S, Chat, Outgoing
-from common.text.utf16 import u16_len
+from common.text.strings import u16_len
 from tests.exploration import examples
 
 

@@ -23,10 +23,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adapters.storage import keys
-from adapters.storage.keys import archive_key
+from adapters.storage import objects
 from adapters.storage.local import Credentials, Storage, open_storage
-from adapters.storage.types import StoredObject
+from adapters.storage.objects import StoredObject, archive_key
 from common.errors import ConfigError
 from common.result import Err, Ok
 from tests.adapters.storage.s3_server import S3, WHO
@@ -197,7 +196,7 @@ async def test_while_another_process_writes_for_too_long_nothing_is_done(storage
 COUNTER = """
 import asyncio, sys
 from pathlib import Path
-from adapters.storage.keys import archive_key
+from adapters.storage.objects import archive_key
 from adapters.storage.local import open_storage
 
 async def count(storage, times):
@@ -386,16 +385,16 @@ def decoded(part: str) -> str:
 
 @given(TRICKY)
 def test_from_each_part_that_is_not_too_long_what_it_was_made_from_can_be_read_back(text: str) -> None:
-    part = keys.part(text)
+    part = objects.part(text)
     assert LONG.search(part) or decoded(part) == text
 
 
 @example("x" * 400, "x" * 180)
 @given(TRICKY, TRICKY)
 def test_what_is_built_from_any_parts_is_a_key_under_its_prefix(session: str, name: str) -> None:
-    key = keys.media_key(session, name, "image/png")
-    assert keys.refused_key(key) == ""
-    assert key.startswith(keys.media_prefix(session))
+    key = objects.media_key(session, name, "image/png")
+    assert objects.refused_key(key) == ""
+    assert key.startswith(objects.media_prefix(session))
     assert key.count("/") == 2
 
 
@@ -413,11 +412,11 @@ def test_what_is_built_from_any_parts_is_a_key_under_its_prefix(session: str, na
     ],
 )
 def test_a_part_stays_readable(text: str, part: str) -> None:
-    assert keys.part(text) == part
+    assert objects.part(text) == part
 
 
 def test_a_part_that_is_too_long_is_cut_and_keeps_apart_from_its_like() -> None:
-    one, other = keys.part("at://" * 100 + "a"), keys.part("at://" * 100 + "b")
+    one, other = objects.part("at://" * 100 + "a"), objects.part("at://" * 100 + "b")
     assert len(one) <= 180
     assert one != other
 
@@ -430,21 +429,21 @@ def test_a_part_that_is_too_long_is_cut_and_keeps_apart_from_its_like() -> None:
     ],
 )  # fmt: skip
 def test_what_was_not_built_here_is_no_key(key: str) -> None:
-    assert keys.refused_key(key)
+    assert objects.refused_key(key)
 
 
 def test_the_layout_is_the_one_that_others_know() -> None:
-    assert keys.workspace_key("rowan", "GOALS.md") == "agents/rowan/GOALS.md"
-    assert keys.workspace_key("rowan", "memory/2026-11-22.md") == "agents/rowan/memory/2026-11-22.md"
-    assert keys.workspace_key("rowan", "skills/tea/SKILL.md") == "agents/rowan/skills/tea/SKILL.md"
-    assert keys.archive_key("rowan", "5f1c") == "agents/rowan/sessions/5f1c.jsonl.gz"
-    assert keys.archive_key("rowan", "5f1c", epoch_ms=17) == "agents/rowan/sessions/5f1c-part17.jsonl.gz"
-    assert keys.skill_key("tea") == "skills/tea/SKILL.md"
-    assert keys.media_key("owner:terminal", "u", "image/jpeg") == "media/owner~3Aterminal/u.jpg"
+    assert objects.workspace_key("rowan", "GOALS.md") == "agents/rowan/GOALS.md"
+    assert objects.workspace_key("rowan", "memory/2026-11-22.md") == "agents/rowan/memory/2026-11-22.md"
+    assert objects.workspace_key("rowan", "skills/tea/SKILL.md") == "agents/rowan/skills/tea/SKILL.md"
+    assert objects.archive_key("rowan", "5f1c") == "agents/rowan/sessions/5f1c.jsonl.gz"
+    assert objects.archive_key("rowan", "5f1c", epoch_ms=17) == "agents/rowan/sessions/5f1c-part17.jsonl.gz"
+    assert objects.skill_key("tea") == "skills/tea/SKILL.md"
+    assert objects.media_key("owner:terminal", "u", "image/jpeg") == "media/owner~3Aterminal/u.jpg"
 
 
 def test_a_session_named_like_a_part_of_another_has_an_archive_of_its_own() -> None:
-    assert keys.archive_key("rowan", "5f1c-part17") != keys.archive_key("rowan", "5f1c", epoch_ms=17)
+    assert objects.archive_key("rowan", "5f1c-part17") != objects.archive_key("rowan", "5f1c", epoch_ms=17)
 
 
 @pytest.mark.parametrize(
@@ -459,4 +458,4 @@ def test_a_session_named_like_a_part_of_another_has_an_archive_of_its_own() -> N
     ],
 )
 def test_the_ending_tells_the_kind(mime: str, extension: str) -> None:
-    assert keys.extension_of(mime) == extension
+    assert objects.extension_of(mime) == extension

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from adapters.storage.local import Storage
-from adapters.storage.types import ObjectInfo, StoredObject
+from adapters.storage.objects import ObjectInfo, StoredObject
 from common.result import Err, Ok
 
 KEY = "agents/rowan/GOALS.md"

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.text.graphemes import CLUSTER, fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
-from common.text.utf16 import base36, rolling_hash, u16_len, u16_slice
+from common.text.strings import base36, rolling_hash, u16_len, u16_slice
 from tests.exploration import examples
 
 FAMILY = "👨‍👩‍👧‍👦"

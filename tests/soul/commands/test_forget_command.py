@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.storage.keys import workspace_key
+from adapters.storage.objects import workspace_key
 from common.clock import SystemClock
 from common.errors import SettingsError, UsageError
 from common.facts import PostFacts

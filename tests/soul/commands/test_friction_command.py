@@ -7,7 +7,7 @@ import json
 import pytest
 
 from modules.services.craft.record import FrictionRecord
-from soul.commands.friction import run_friction
+from soul.commands.reflect import run_friction
 from tests.modules.services.craft.test_friction import turn
 from tests.running_town import RunningTown, awake
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from adapters.storage.keys import archive_key
+from adapters.storage.objects import archive_key
 from common.clock import FakeClock, SystemClock
 from common.errors import ConfigError, IdentityError, SoulError, UsageError
 from common.files import write_atomic

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from adapters.watch.client import SleepWatch, wake_token, watch_token
+from adapters.watch import SleepWatch, wake_token, watch_token
 from common.clock import SystemClock, iso
 from common.result import Ok
 from common.settings import Settings, load_settings

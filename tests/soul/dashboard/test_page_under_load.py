@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from soul.dashboard import changes
+from soul.dashboard import app
 from tests.patience import HANG_S
 from tests.soul.dashboard.test_dashboard import make_home, opened
 from town.serving import ConnectionLimits, serve
@@ -65,9 +65,9 @@ async def test_more_streams_than_the_page_bears_are_refused_and_the_page_still_o
     async with opened(make_home(tmp_path / "rowan")) as client, AsyncExitStack() as stack:
         codes = [
             (await stack.enter_async_context(client.stream("GET", "/events"))).status_code
-            for _ in range(changes.STREAMS_PER_ADDRESS + 3)
+            for _ in range(app.STREAMS_PER_ADDRESS + 3)
         ]
-        assert codes == [200] * changes.STREAMS_PER_ADDRESS + [503] * 3
+        assert codes == [200] * app.STREAMS_PER_ADDRESS + [503] * 3
         assert (await client.get("/growing")).status_code == httpx.codes.OK
         await stack.aclose()
 

@@ -18,7 +18,7 @@ from soul import cli
 from soul.fleet.fleet_file import read_fleet
 from soul.fleet.sandboxes import Sandboxes
 from tests.soul.fleet.fleet_files import written
-from tests.town.kube.running import LIVES, RunningCluster, running_cluster
+from tests.town.running_kube import LIVES, RunningCluster, running_cluster
 
 Fleet: TypeAlias = Callable[..., Awaitable[int]]
 

@@ -14,7 +14,7 @@ from tests.patience import until
 from tests.running_town import PASSWORD, RunningTown
 from tests.soul.fleet.fleet_files import written
 from tests.soul.test_sleep import new_words
-from tests.town.kube.running import running_cluster
+from tests.town.running_kube import running_cluster
 from town.serving import LOOPBACK, listen_at
 
 pytestmark = pytest.mark.slow

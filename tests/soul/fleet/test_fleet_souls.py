@@ -13,8 +13,8 @@ import pytest
 from soul import cli
 from tests.patience import until
 from tests.soul.fleet.fleet_files import written
-from tests.town.kube.running import running_cluster
-from town.kube.objects import ObjectPlace
+from tests.town.running_kube import running_cluster
+from town.kube import ObjectPlace
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from common.errors import ConfigError
 from soul import cli
-from soul.fleet.fleet_file import read_fleet, read_souls
-from soul.fleet.manifests import manifests, resource_of
+from soul.fleet.fleet_file import manifests, read_fleet, read_souls, resource_of
 from tests.soul.fleet.fleet_files import written
 
 

@@ -10,21 +10,18 @@ from typing import Any
 
 import pytest
 
-from adapters.kube.cluster import Cluster
+from adapters.kube import Cluster
 from common.clock import FakeClock, iso
 from common.errors import UsageError
 from modules.runtime.sleep_note import Figures
 from soul import cli
-from soul.fleet.canary import canaries_of, canary_of
-from soul.fleet.fleet_file import read_fleet
-from soul.fleet.manifests import manifests, resource_of
-from soul.fleet.policy import image_of, last_exit
-from soul.fleet.rollout import RollOut, RollOutStep
-from soul.fleet.sandboxes import Sandboxes
+from soul.fleet.fleet_file import manifests, read_fleet, resource_of
+from soul.fleet.policy import canaries_of, canary_of, image_of, last_exit
+from soul.fleet.sandboxes import RollOut, RollOutStep, Sandboxes
 from tests.patience import until
 from tests.soul.fleet.fleet_files import FLEET, written
-from tests.town.kube.running import PODS, SANDBOXES, RunningCluster, running_cluster
-from town.kube.objects import ObjectPlace
+from tests.town.running_kube import PODS, SANDBOXES, RunningCluster, running_cluster
+from town.kube import ObjectPlace
 
 OLD, NEW = str(FLEET["image"]), "registry.example/soul:2"
 HOMES: dict[str, Any] = {"homes": [{"name": "rowan"}, {"name": "wren"}, {"name": "ivy", "sleep": False}]}

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from adapters.watch.client import SPENT, SleepWatch, watch_token
+from adapters.watch import SPENT, SleepWatch, watch_token
 from common.clock import FakeClock, SystemClock, iso
 from common.errors import ConfigError
 from common.result import ApiResult, Err, Ok

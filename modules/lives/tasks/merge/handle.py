@@ -18,11 +18,10 @@ from adapters.github.client import GitHub
 from adapters.github.types import Account, PullRequest, Repo, Review, latest_verdicts
 from common.clock import Clock
 from common.files import delete_tree
-from common.line_kind import LineKind
 from common.result import GONE, Err, Ok
 from common.text.strings import both_ends
 from common.text.untrusted import clean, one_line
-from common.wording import told_outcome
+from common.wording import LineKind, told_outcome
 from modules.lives.tasks.code.work import TreeTests
 from modules.lives.tasks.execute import place_of_pull
 from modules.lives.tasks.merge.perceive import MERGE, pull_of

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common.state import load_state, save_state
-from common.text.tokens import CHARS_PER_TOKEN
+from common.files import load_state, save_state
+from common.text.strings import CHARS_PER_TOKEN
 from common.wording import number
 from modules.runtime.console import Console
 from modules.runtime.llm.dialect import ToolSpec, convert_tools

@@ -13,7 +13,7 @@ from common.constants import LLM_MAX_OUTPUT_TOKENS
 from common.errors import PolicyBlocked
 from common.provenance import Provenance
 from common.text.markdown import is_meaningful, split_sections
-from common.text.tokens import estimate_roughly
+from common.text.strings import estimate_roughly
 from common.wording import number
 from modules.runtime.llm.dialect import GROUPS, CacheGroup, Message, PromptBlock, Text, ToolAnswer
 

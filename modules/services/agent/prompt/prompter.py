@@ -19,10 +19,9 @@ from typing import Literal
 from cachetools import LRUCache
 
 from common.clock import Clock, iso, local, spoken
-from common.files import append_bounded, is_machine_trouble
+from common.files import Json, append_bounded, is_machine_trouble, load_state, save_state
 from common.json_lines import json_line
 from common.provenance import Provenance
-from common.state import Json, load_state, save_state
 from common.wording import number
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.llm.dialect import GROUPS, CacheGroup, PromptBlock

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from common.importance import Importance
-from common.provenance import Provenance
+from common.provenance import Importance, Provenance
 from modules.runtime.llm.dialect import ToolAnswer
 from modules.services.work.types import Disposition
 

@@ -20,7 +20,7 @@ from common.constants import TEXT_MAX_BYTES
 from common.errors import MachineTrouble, StorageError
 from common.files import read_bounded, write_atomic
 from common.text.closings import is_low_value_closing
-from common.text.tokens import estimate_roughly
+from common.text.strings import estimate_roughly
 from common.text.untrusted import one_line
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from adapters.atproto.types import Notification, Post, ThreadNode
 from common.clock import FakeClock, SystemClock
-from common.importance import Importance
-from common.provenance import Provenance
+from common.provenance import Importance, Provenance
 from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.conversation import FollowedThread
 from modules.lives.bluesky.handle import incoming_of

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from adapters.atproto.types import Actor, Post, ReplyRefs, StrongRef
 from common.clock import FakeClock
-from common.importance import Importance
-from common.provenance import Provenance
+from common.provenance import Importance, Provenance
 from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.handle import incoming_of
 from modules.lives.bluesky.policy import PostDecision

@@ -19,7 +19,7 @@ from common.text.closings import asks
 from modules.lives.bluesky.policy import should_respond_to
 from tests.labelled_posts import Split, WordCase, word_cases, yes
 from tests.modules.lives.bluesky.bluesky_values import notification
-from town.mind.choosing import choose
+from town.mind.replies import choose
 from town.mind.words import load_bank
 
 CASES = word_cases()

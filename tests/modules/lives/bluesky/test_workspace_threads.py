@@ -28,8 +28,7 @@ from tests.town_github import TownGitHub
 from tests.trusting import told_nobody
 from town.atproto.network import Network
 from town.atproto.service import AtprotoFaults, atproto_app
-from town.github.faults import Fault
-from town.github.values import StoredIssue, StoredRepo
+from town.github.values import Fault, StoredIssue, StoredRepo
 from town.model.service import ModelFaults, model_app
 from town.model.types import ChatRequest, Completion
 

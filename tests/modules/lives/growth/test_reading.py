@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adapters.watch.client import SleepWatch
+from adapters.watch import SleepWatch
 from common.provenance import Provenance
 from modules.lives.growth.reading import MOST_WAITING, want_to_know
 from modules.lives.growth.types import READING

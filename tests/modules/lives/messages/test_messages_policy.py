@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.atproto.convert_messages import MESSAGE_MAX_BYTES
+from adapters.atproto.convert import MESSAGE_MAX_BYTES
 from adapters.atproto.messages import MESSAGE_MAX_GRAPHEMES
 from adapters.atproto.types import ConversationStatus
 from common.clock import FakeClock, ScaledClock, iso

@@ -27,7 +27,7 @@ from tests.modules.lives.bluesky.bluesky_values import notification
 from tests.running_town import KEY, call, prompt_of
 from tests.scenarios.ritual_town import MONDAY, QUAY, RITUAL, RitualTown, open_ritual_town, think
 from town.atproto.service import Fault
-from town.github.faults import Fault as GitHubFault
+from town.github.values import Fault as GitHubFault
 from town.model.types import ChatRequest, Completion
 
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from adapters.space.chatlog import ChatLog
 from adapters.space.client import SpaceClient
-from adapters.space.hosting import LogLevel
-from adapters.space.server import SpaceServer
+from adapters.space.server import LogLevel, SpaceServer
 from adapters.space.types import ELECTION_RULES, Said, SpaceEvent
 from adapters.space.wire_fields import SPACING_S
 from common.clock import Clock, SystemClock

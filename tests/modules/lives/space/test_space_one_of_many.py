@@ -18,8 +18,7 @@ from adapters.space.types import ActionDone, Claimed
 from common.clock import FakeClock
 from common.schemas import SPACE_DECISION_TOOL, Commitment, CommitmentType
 from common.text.host_intent import HostIntent
-from common.text.tokens import estimate_roughly
-from common.text.utf16 import u16_len
+from common.text.strings import estimate_roughly, u16_len
 from modules.lives.space.commitment_filter import (
     alike,
     claim_target,

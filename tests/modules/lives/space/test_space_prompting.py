@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from adapters.space.types import Claimed, IdentitySummary, Presence, Reflected, WorkspaceProgress
 from common.clock import FakeClock
-from common.text.tokens import estimate_roughly
+from common.text.strings import estimate_roughly
 from modules.lives.space.config import LIMITS_MS, SpaceConfig, SpaceConfigFile, adjusted, config_from
 from modules.lives.space.prompting import SKILL, SPACE_IDLE_TALK_TOKENS, PromptWriter, notes, verdict
 from modules.lives.space.snapshot import RoomContents, RoomSnapshot

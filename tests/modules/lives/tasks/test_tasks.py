@@ -31,8 +31,7 @@ from tests.patience import until
 from tests.running_town import HASTE_STEP_BY_STEP, RunningTown
 from tests.shipped_skills import phrase
 from tests.town_github import TownGitHub
-from town.github.faults import Fault
-from town.github.values import GitHubEvent
+from town.github.values import Fault, GitHubEvent
 
 MINUTE_S = 60
 

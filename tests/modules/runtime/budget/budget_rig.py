@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from common.clock import FakeClock
-from common.importance import Importance
+from common.provenance import Importance
 from common.redact import Redactor
 from modules.runtime.budget.budget import Budget
 from modules.runtime.budget.prices import Price

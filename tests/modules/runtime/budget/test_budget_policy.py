@@ -21,7 +21,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from common.errors import BudgetExceeded, ConfigError
-from common.importance import Importance
+from common.provenance import Importance
 from modules.runtime.budget.policy import (
     LADDER,
     TOKENS_PER_PICTURE,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.storage.local import Storage, open_storage
-from adapters.storage.types import StoredObject
+from adapters.storage.objects import StoredObject
 from common.clock import FakeClock
 from common.result import Err, Ok
 from modules.services.agent.media import MEDIA_MAX_BYTES, Media, recent_objects

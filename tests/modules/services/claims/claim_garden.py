@@ -21,10 +21,10 @@ from tests.fresh_database import open_database
 from tests.hasty_clock import HastyClock
 from tests.loopback import github_at
 from tests.trusting import gone_of, trust_without_owner
-from town.github.faults import GitHubFaults
 from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
+from town.github.values import GitHubFaults
 from town.serving import serve
 
 REPO = Repo("ada", "garden")

@@ -30,10 +30,10 @@ from tests.loopback import github_at
 from tests.shared_clock import SharedClock
 from tests.town.github_place import needs_git
 from tests.trusting import gone_of, trust_without_owner
-from town.github.faults import Fault, GitHubFaults
 from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
+from town.github.values import Fault, GitHubFaults
 from town.serving import serve
 
 RACES = int(os.environ.get("TOWN_RACES", "50"))

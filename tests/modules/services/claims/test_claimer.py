@@ -40,7 +40,7 @@ from tests.adapters.results import ok
 from tests.github_moves import delete_repo
 from tests.modules.services.claims.claim_garden import PLAN, REPO, Garden, Rival, open_garden
 from tests.town.github_place import needs_git
-from town.github.faults import Fault
+from town.github.values import Fault
 
 MOST_REQUESTS = 17
 """4 to read the plan, 5 for the lock, 1 to assign, 3 for each of two changes of the line, and 1 to comment."""

@@ -20,8 +20,8 @@ import pytest
 
 from adapters.github.types import Repo
 from common.clock import FakeClock
+from common.files import VERSION_KEY
 from common.redact import Redactor
-from common.state import VERSION_KEY
 from modules.lives.tasks.documents.compose import DocumentProblem
 from modules.lives.tasks.types import TaskProblem
 from modules.runtime.database.database import Database

@@ -46,10 +46,9 @@ from tests.loopback import github_at
 from tests.patience import HANG_S, until, while_time_passes
 from tests.shipped_skills import phrase
 from tests.trusting import identity_of
-from town.github.faults import GitHubFaults
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.github.values import StoredIssue, StoredRepo
+from town.github.values import GitHubFaults, StoredIssue, StoredRepo
 from town.serving import serve
 
 LOGIN, DID = "rowan-soul", "did:plc:rowan"

@@ -22,7 +22,7 @@ from tests.adapters.results import soon_gone
 from tests.modules.services.commitments.commitment_values import queued, wanted
 from tests.modules.services.commitments.soul_in_town import LOGIN, SoulInTown, Town, listening
 from tests.patience import HANG_S, until
-from town.github.faults import Fault, FaultKind
+from town.github.values import Fault, FaultKind
 
 
 async def test_a_committed_issue_is_opened_once_and_told_once(soul_in_town: SoulInTown) -> None:

@@ -28,7 +28,7 @@ from tests.modules.services.commitments.commitment_values import Opened, taken, 
 from tests.modules.services.commitments.soul_in_town import SoulInTown, Town, listening
 from tests.patience import until
 from tests.trusting import identity_of
-from town.github.faults import Fault
+from town.github.values import Fault
 
 SPOKEN = "I'll open it now."
 LINE = "Done \u2014 the clock: https://x/1"

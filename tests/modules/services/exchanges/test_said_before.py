@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from common.provenance import Provenance
-from local_tools.talk_tools import TalkSearchInput, TalkTools, talk_tools
+from local_tools.self_tools import TalkSearchInput, TalkTools, talk_tools
 from modules.runtime.journal.types import Entry
 from modules.services.agent.tools.policy import allowed
 from modules.services.agent.tools.types import Turn

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from adapters.atproto.preference_types import AccountPreferences, MutedWord
-from adapters.atproto.types import Actor, Barrier, Notification, Picture, Post, PostLabel
+from adapters.atproto.types import AccountPreferences, Actor, Barrier, MutedWord, Notification, Picture, Post, PostLabel
 from modules.services.moderation.policy import BARRIERS, Shown, is_in, shown, why_unseen, with_defaults
 from modules.services.outbox.bodies import AllowedReplies, PostBody
 

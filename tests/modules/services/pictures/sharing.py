@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from adapters.arena.client import Arena
+from adapters.arena import Arena
 from adapters.web.client import WebClient, WebTransport
 from common.clock import Clock
 from common.redact import Redactor

@@ -33,8 +33,7 @@ from modules.services.pictures.choosing import (
 from tests.adapters.results import ok
 from tests.modules.services.pictures.sharing import SOURCE, Sharing, pictures_in
 from town.gallery.library import GalleryViews, picture
-from town.gallery.pages import exhibition_page
-from town.gallery.service import Fault, GalleryFaults, gallery_app
+from town.gallery.service import Fault, GalleryFaults, exhibition_page, gallery_app
 from town.serving import serve
 
 SIGNS = DesignSource("arena", "https://www.are.na/print-shop/signs-and-surfaces", "Signs")

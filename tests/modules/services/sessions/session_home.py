@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from adapters.storage.keys import media_prefix
 from adapters.storage.local import Storage, open_storage
+from adapters.storage.objects import media_prefix
 from common.clock import FakeClock
 from common.provenance import Provenance
 from common.redact import Redactor

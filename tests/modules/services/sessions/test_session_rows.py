@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.storage.keys import media_key
+from adapters.storage.objects import media_key
 from common.provenance import Provenance
 from common.redact import MASK, Redactor
 from common.result import Err, Ok

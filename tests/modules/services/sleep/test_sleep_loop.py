@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from adapters.watch.client import SPENT, SleepWatch
+from adapters.watch import SPENT, SleepWatch
 from common.clock import FakeClock
 from common.result import ApiResult, Err, Ok
 from modules.runtime.scheduler.types import Outcome

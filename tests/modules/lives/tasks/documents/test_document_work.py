@@ -18,7 +18,7 @@ from modules.services.plans.types import claim_key
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.documents.workplace import DOCUMENT, GARDEN, PLAN, SECRET, Workplace, open_workplace
 from tests.town.github_place import needs_git
-from town.github.faults import Fault
+from town.github.values import Fault
 
 pytestmark = needs_git
 BRANCH = "task-1-create-scenariosmd"

@@ -34,9 +34,8 @@ from tests.running_town import RunningTown
 from tests.sending import while_it_sends
 from tests.town.github_place import needs_git
 from tests.town_github import TownGitHub
-from town.github.faults import Fault
 from town.github.pull_methods import QUEUE_WAIT
-from town.github.values import StoredPull, StoredRepo, StoredStatus
+from town.github.values import Fault, StoredPull, StoredRepo, StoredStatus
 
 pytestmark = needs_git
 

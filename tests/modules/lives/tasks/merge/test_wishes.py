@@ -17,7 +17,7 @@ from tests.modules.lives.tasks.site import SITE
 from tests.running_town import RunningTown, call
 from tests.town.github_place import needs_git
 from tests.town_github import TownGitHub
-from town.github.faults import Fault
+from town.github.values import Fault
 from town.model.types import ChatRequest, Completion
 
 pytestmark = [needs_git, pytest.mark.slow]

@@ -16,9 +16,9 @@ import pytest
 from pydantic import BaseModel, Field, field_validator
 
 from common.errors import PolicyBlocked, SkillError, StorageError
-from common.impression import Impression
 from common.provenance import Provenance
 from common.redact import LEAK, MASK, Redactor
+from common.schemas import Impression
 from common.text.handles import given_handles
 from local_tools.memory_tools import MemoryHistoryInput
 from modules.runtime.console import SilentConsole

@@ -22,7 +22,7 @@ from common.clock import FakeClock, iso
 from common.provenance import Provenance
 from common.redact import Redactor
 from common.result import ApiResult, Ok
-from common.text.tokens import estimate_roughly
+from common.text.strings import estimate_roughly
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database.database import Database

@@ -22,7 +22,7 @@ from tests.adapters.results import err, ok
 from tests.loopback import github_at
 from tests.town.github_place import GitHubPlace, needs_git, open_github_place
 from tests.trusting import identity_of
-from town.github.faults import Fault, FaultKind
+from town.github.values import Fault, FaultKind
 
 pytestmark = needs_git
 REPO = Repo("ada", "garden")

@@ -1,4 +1,4 @@
-"""Keys of objects in a store, built from parts that may come from anywhere. Pure.
+"""Objects of a store: their keys, built from parts that may come from anywhere, and their metadata. Pure.
 
 A key is parts divided by `/`. Whatever is not an ASCII letter, digit, `.`, `-` or `_` is written as `~` and two hex
 digits for each of its bytes: `~` is the one mark that no file system and no URL needs to escape. No part can end its
@@ -9,6 +9,30 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote, unquote
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """An object. `etag` identifies this very content; `metadata` has lower-case names."""
+
+    key: str
+    data: bytes
+    etag: str
+    content_type: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One entry of a listing: `size` in bytes."""
+
+    key: str
+    size: int
+    etag: str = ""
+
 
 SIDECAR = ".meta.json"
 """The suffix of a file with the metadata of the object beside it, on disks, which store no metadata themselves."""
@@ -107,3 +131,31 @@ def extension_of(mime: str) -> str:
 
 def _escaped(match: re.Match[str]) -> str:
     return "".join(f"~{byte:02X}" for byte in match[0].encode(errors="surrogatepass"))
+
+
+_NAME = re.compile(r"[a-z][a-z0-9]{0,63}")
+_MIME = re.compile(r"[\w.+-]+/[\w.+-]+(?:; ?[\w.+-]+=[\w.+-]+)*", re.ASCII)
+_PLAIN = "".join(map(chr, range(0x21, 0x7F))).replace("%", "")
+
+
+def checked(metadata: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the metadata with names in lower case. Raises `ValueError` for a name that some service would refuse."""
+    plain = {name.lower(): value for name, value in (metadata or {}).items()}
+    if wrong := [name for name in plain if not _NAME.fullmatch(name)]:
+        raise ValueError(f"no names of metadata: {', '.join(wrong)}")
+    return plain
+
+
+def checked_type(content_type: str) -> str:
+    """Return the MIME type; "" if it is not one."""
+    return content_type if _MIME.fullmatch(content_type) else ""
+
+
+def to_headers(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Return the metadata with values encoded for headers."""
+    return {name: quote(value, safe=_PLAIN, errors="surrogatepass") for name, value in metadata.items()}
+
+
+def from_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Invert `to_headers`; services change the case of names."""
+    return {name.lower(): unquote(value, errors="surrogatepass") for name, value in headers.items()}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from adapters.kube.access import cluster_access
+from adapters.kube import cluster_access
 from common.errors import ConfigError
 from tests.certificates import certificate_for
 

@@ -1,4 +1,7 @@
-"""Builds the search for peers, our introductions to them, and the histories of what they and we did together."""
+"""Builds what concerns other people: the search for peers, our introductions to them, and requests about own data.
+
+Peers have histories of what they and we did together; anybody may make requests about their own data.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,10 @@ from modules.services.peers.histories import HistoriesTold, PeerHistoriesLoop
 from modules.services.peers.loop import Introductions, PeerLoop, ourselves_of
 from modules.services.peers.own_identity import OwnIdentity, PeerVoice
 from modules.services.peers.scanner import PeerScanner
+from modules.services.rights.answering import PersonRequests, ReplyStory, RightsVoice
+from modules.services.rights.forgetting import Forgetting
+from modules.services.rights.request_reader import RequestReader
+from modules.services.rights.requests import ForgetRequests
 from soul.composition.services import Services
 
 
@@ -83,4 +90,30 @@ def build_histories_loop(services: Services) -> PeerHistoriesLoop:
         journal=services.journal,
         clock=services.clock,
         own_did=lambda: services.atproto.did,
+    )
+
+
+def build_person_requests(services: Services, sentences: SentenceAsker) -> PersonRequests:
+    """Build the check for such requests, which every life runs on a post or a message before anything else."""
+    settings, skills, clock = services.settings, services.skills, services.clock
+    contact = " ".join(settings.operator_contact.split()) or services.me.owner_handle
+    return PersonRequests(
+        preferences=services.preferences,
+        reader=RequestReader(services.gateway, skills),
+        voice=RightsVoice(contact, sentences, skills),
+        forgetting=Forgetting(
+            services.home,
+            services.database,
+            services.knowledge.stores.storage,
+            settings.agent_name,
+            clock,
+            own_handles=(services.me.bluesky_username, services.me.owner_handle),
+        ),
+        requests=ForgetRequests(services.home.memory),
+        story=ReplyStory(skills, lambda: services.atproto.did),
+        skills=skills,
+        database=services.database,
+        journal=services.journal,
+        clock=clock,
+        owner_is_visitor=settings.owner_is_visitor,
     )

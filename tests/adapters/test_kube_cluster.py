@@ -13,13 +13,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from adapters.kube.access import ClusterAccess
-from adapters.kube.cluster import Cluster, KubeObject, Resource
+from adapters.kube import Cluster, ClusterAccess, KubeObject, Resource
 from common.clock import FakeClock, SystemClock
 from common.result import ApiResult, Err, Ok
 from tests.patience import until, while_time_passes
-from tests.town.kube.running import SANDBOXES, RunningCluster, running_cluster
-from town.kube.objects import ObjectPlace
+from tests.town.running_kube import SANDBOXES, RunningCluster, running_cluster
+from town.kube import ObjectPlace
 from town.serving import serve
 
 KIND = Resource("agents.x-k8s.io/v1beta1", "sandboxes")

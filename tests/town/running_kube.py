@@ -12,14 +12,11 @@ from typing import Any
 
 import yaml
 
-from adapters.kube.access import ClusterAccess
-from adapters.kube.cluster import Cluster
+from adapters.kube import Cluster, ClusterAccess
 from common.clock import Clock, SystemClock
 from tests.patience import until
 from town.faults import Fault
-from town.kube.objects import KubeObjects, ObjectPlace
-from town.kube.pods import Pods
-from town.kube.service import FaultKind, KubeFaults, KubeService
+from town.kube import FaultKind, KubeFaults, KubeObjects, KubeService, ObjectPlace, Pods
 from town.serving import serve
 
 TOKEN = "of-the-owner"

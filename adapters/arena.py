@@ -1,19 +1,77 @@
-"""Reads Are.na (version 2 of its API). Every call has a deadline, and a malformed item is skipped."""
+"""Are.na: channels of pictures that people collect, read without an account (version 2 of its API).
+
+Every call has a deadline, and a malformed item is skipped. Texts are untrusted; a missing text is "".
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
 import httpx
 
-from adapters.arena.types import Block, Channel, ChannelPage, ChannelsFound
 from adapters.web.client import WebClient, origin_of
 from adapters.web.types import Fetched
 from common.lenient_json import parse
 from common.result import ApiResult, Err, Ok, answering
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A collection; `length` counts its blocks."""
+
+    id: int
+    slug: str
+    title: str
+    length: int
+    owner: str = ""
+
+    @property
+    def url(self) -> str:
+        """The URL of its page."""
+        return f"https://www.are.na/{self.owner or 'channels'}/{self.slug}"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A picture in a channel: `image_url` is its largest size, `source_url` the page where it was found."""
+
+    id: int
+    image_url: str
+    title: str = ""
+    description: str = ""
+    source_url: str = ""
+    source_title: str = ""
+    provider: str = ""
+    filename: str = ""
+    username: str = ""
+    connected_at: str = ""
+
+    @property
+    def url(self) -> str:
+        """The URL of its page."""
+        return f"https://www.are.na/block/{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelPage:
+    """One page of a channel: its pictures, and how many blocks of any kind the page has."""
+
+    channel: Channel
+    image_blocks: Sequence[Block]
+    total_blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelsFound:
+    """Channels that a search found on one page, and how many there are in all."""
+
+    channels: Sequence[Channel]
+    total_results: int
+
 
 Json: TypeAlias = Mapping[str, Any]
 

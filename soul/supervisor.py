@@ -38,12 +38,12 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from modules.runtime.sleep_note import is_noted, process_mark
 from soul.app import open_soul
+from soul.command_line import loading
 from soul.commands.options import SocialOnly
 from soul.commands.run import live
 from soul.commands.service import RESTART_S, STARTS, WITHIN_S
 from soul.dashboard.serving import serve_many
 from soul.exit_codes import ANEW, ASLEEP, NO_RESTART, ExitCode, exit_code_of
-from soul.loading import loading
 from soul.parent_watch import end_with
 from soul.resources import template
 from soul.terminal.output import write_error, write_lines

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.patience import until
-from tests.town.kube.running import PODS, SANDBOXES, RunningCluster, running_cluster, sandbox
-from town.kube.objects import ObjectPlace
+from tests.town.running_kube import PODS, SANDBOXES, RunningCluster, running_cluster, sandbox
+from town.kube import ObjectPlace
 
 _SETTLED = [{"action": "Restart", "exitCodes": {"operator": "NotIn", "values": [0, 2, 78, 79]}}]
 

@@ -12,8 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from adapters.arena.client import Arena, parse_channel_url
-from adapters.arena.types import Block
+from adapters.arena import Arena, Block, parse_channel_url
 from adapters.web.client import WebClient, WebTransport
 from common.clock import SystemClock
 from common.result import Err

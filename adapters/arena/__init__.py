@@ -1,1 +1,0 @@
-"""Are.na: channels of pictures that people collect, read without an account."""

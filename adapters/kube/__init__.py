@@ -1,1 +1,0 @@
-"""A Kubernetes cluster, through its API."""

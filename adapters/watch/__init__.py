@@ -1,1 +1,0 @@
-"""The client of the watcher, which watches for SOULs that sleep."""

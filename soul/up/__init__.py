@@ -1,1 +1,0 @@
-"""`soul up`: several SOULs, each a process forked from one that has loaded the program, and a page for all."""
