@@ -23,7 +23,7 @@ from bench.cached_day import bench_prompter
 from common.clock import SystemClock, iso
 from common.files import write_atomic
 from common.provenance import Provenance
-from local_tools.space_tool import space_tools
+from local_tools.answering import space_tools
 from modules.lives.space.config import SpaceConfig
 from modules.lives.space.first_look import QUESTION, shown
 from modules.lives.space.prompting import SKILL, PromptWriter, SpaceTurn

@@ -214,7 +214,7 @@ def run(
         from soul.commands.run import run_life  # noqa: PLC0415 - only this command needs it
 
     if upgrade:
-        from soul.commands.upgrade import is_earlier, run_upgrade  # noqa: PLC0415 - only this option needs it
+        from soul.commands.backup import is_earlier, run_upgrade  # noqa: PLC0415 - only this option needs it
 
         if is_earlier(root):
             run_upgrade(root)

@@ -95,7 +95,7 @@ COMMANDS = (
     Row(
         "budget",
         "Show what the model has cost, and what is left of today's limit.",
-        "commands.today:run_budget",
+        "commands.budget:run_budget",
         where=_TYPED,
     ),
     Row("logs", "Print the last lines of its terminal.", "commands.logs:run_logs"),
@@ -123,7 +123,7 @@ COMMANDS = (
     Row(
         "upgrade",
         "Convert a home of an earlier version for this one, after a trial run in a copy.",
-        "commands.upgrade:run_upgrade",
+        "commands.backup:run_upgrade",
     ),
     Row(
         "dashboard",
@@ -210,7 +210,7 @@ COMMANDS = (
     Row(
         "mute",
         "Mute an account: the SOUL does not read or answer it. Without one, list the muted accounts.",
-        "commands.mute:run_mute",
+        "commands.people:run_mute",
         typed="WHO",
         where=(*_TYPED, "page"),
     ),
@@ -392,12 +392,12 @@ COMMANDS = (
         "skills",
         "Show the skills of the SOUL's own. Also undo a change of one, or switch it off.",
         commands=(
-            Row("list", "List them, and what waits for your approval.", "commands.skills:run_skills_list"),
-            Row("log", "List the versions of one, newest first.", "commands.skills:run_skills_log"),
-            Row("diff", "Show what changed since a version.", "commands.skills:run_skills_diff"),
-            Row("rollback", "Restore a version.", "commands.skills:run_skills_rollback"),
-            Row("off", "Switch one off.", "commands.skills:run_skills_switch", {"off": True}),
-            Row("on", "Switch it on again.", "commands.skills:run_skills_switch", {"off": False}),
+            Row("list", "List them, and what waits for your approval.", "commands.self_:run_skills_list"),
+            Row("log", "List the versions of one, newest first.", "commands.self_:run_skills_log"),
+            Row("diff", "Show what changed since a version.", "commands.self_:run_skills_diff"),
+            Row("rollback", "Restore a version.", "commands.self_:run_skills_rollback"),
+            Row("off", "Switch one off.", "commands.self_:run_skills_switch", {"off": True}),
+            Row("on", "Switch it on again.", "commands.self_:run_skills_switch", {"off": False}),
         ),
     ),
     Row(

@@ -15,13 +15,7 @@ from adapters.atproto import convert
 from adapters.atproto.convert import MESSAGE_MAX_BYTES, Json
 from adapters.atproto.reads import RawPage
 from adapters.atproto.richtext import build_facets
-from adapters.atproto.types import (
-    Conversation,
-    DirectMessage,
-    MessageEventPage,
-    MessagePage,
-    MessagesSince,
-)
+from adapters.atproto.types import Conversation, DirectMessage, MessageEventPage, MessagePage, MessagesSince
 from adapters.atproto.writes import Writer
 from common.clock import Clock
 from common.result import ApiResult, Err, Ok, answering

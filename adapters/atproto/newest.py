@@ -13,13 +13,7 @@ from pathlib import Path
 import httpx
 
 from adapters.atproto.convert import Json, event, objects_of, text_of
-from adapters.atproto.request import (
-    ATPROTO_DEFAULT_RETRY_AFTER_S,
-    CALL_ERRORS,
-    TimedRequest,
-    to_err,
-    token_refused,
-)
+from adapters.atproto.request import ATPROTO_DEFAULT_RETRY_AFTER_S, CALL_ERRORS, TimedRequest, to_err, token_refused
 from adapters.atproto.sdk import AsyncClientBase, DotDict, RequestErrorBase
 from adapters.atproto.session import SessionFile
 from adapters.atproto.types import NotAllowedErr

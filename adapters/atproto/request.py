@@ -15,13 +15,7 @@ from typing import Any, Protocol
 
 import httpx
 
-from adapters.atproto.sdk import (
-    AsyncRequest,
-    AtProtocolError,
-    InvokeTimeoutError,
-    RequestErrorBase,
-    Response,
-)
+from adapters.atproto.sdk import AsyncRequest, AtProtocolError, InvokeTimeoutError, RequestErrorBase, Response
 from adapters.atproto.types import NotAllowedErr, ServiceErr, UnreadableErr
 from adapters.web.client import Failure, TooLarge, kind_of_status, transport_error, unanswered
 from adapters.web.spacing import RequestGate, retry_after_s

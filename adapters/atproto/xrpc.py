@@ -15,14 +15,7 @@ from typing import Any
 import httpx
 
 from adapters.atproto.convert import Json
-from adapters.atproto.request import (
-    CALL_ERRORS,
-    NOT_PUBLIC,
-    SERVICE,
-    SpacedRequest,
-    TimedRequest,
-    to_err,
-)
+from adapters.atproto.request import CALL_ERRORS, NOT_PUBLIC, SERVICE, SpacedRequest, TimedRequest, to_err
 from adapters.atproto.sdk import AsyncClientBase, DotDict, Response
 from adapters.atproto.session import (
     LOGINS_PER_DAY,

@@ -21,16 +21,7 @@ from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING
 
 from adapters.github.checks import wrong_branch, wrong_path, wrong_sha
-from adapters.github.types import (
-    Branch,
-    ContentEntry,
-    FileChange,
-    FileContent,
-    GitCommit,
-    GitRef,
-    Tree,
-    in_segments,
-)
+from adapters.github.types import Branch, ContentEntry, FileChange, FileContent, GitCommit, GitRef, Tree, in_segments
 from adapters.web.client import Failure
 
 MAX_LISTED = 1_000

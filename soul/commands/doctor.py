@@ -65,7 +65,7 @@ from soul.commands.findings import (
     report,
     with_deadline,
 )
-from soul.commands.skills import own_skills
+from soul.commands.self_ import own_skills
 from soul.resources import SKILLS
 
 _PROBE_TOKENS = 256

@@ -38,8 +38,8 @@ from soul.app import App
 from soul.command_table import Commands, first_word
 from soul.commands.drafts import documents_among, list_lines, plain_lines, word_rules
 from soul.commands.memory import forget_memory
-from soul.commands.mute import mute_account
 from soul.commands.pause import pause, resume, resumed_lines
+from soul.commands.people import mute_account
 from soul.commands.reflect import outcome_lines, reflect_now
 from soul.commands.rituals import remove_schedule, schedule_lines, started_lines
 from soul.commands.self_ import decided, held_lines

@@ -1,4 +1,4 @@
-"""`soul today`, `soul budget` and `soul why`: one day, its cost, and the story of one post, act or silence.
+"""`soul today` and `soul why`: one day on one screen, and the story of one post, act or silence.
 
 The SOUL may be awake.
 """
@@ -11,10 +11,7 @@ from typing import Annotated
 
 import typer
 
-from common.clock import Clock, SystemClock
-from modules.runtime.budget import ledger
-from modules.runtime.budget.report import day_lines as cost_lines
-from modules.runtime.budget.report import lines, report_at
+from common.clock import SystemClock
 from modules.runtime.database.file import reading
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import day_lines
@@ -33,22 +30,6 @@ def run_today(
     settings, home = at_hand(root)
     summary = DayReader(settings, home, SystemClock()).read(day)
     write_answer(asdict(summary), day_lines(summary), as_json=as_json)
-
-
-def run_budget(
-    root: Path,
-    *,
-    days: Annotated[int, typer.Option(help="How many days to look back.", min=1, max=90)] = 7,
-    as_json: bool,
-    clock: Clock | None = None,
-) -> None:
-    """Print today's budget and a line for each of the last `days` days. Raises `ConfigError` without a database."""
-    settings, home = at_hand(root)
-    with reading(home.database) as connection:
-        report = report_at(connection, settings, (clock or SystemClock()).now())
-        past = ledger.days(connection, days)
-    found = asdict(report) | {"days": [asdict(day) for day in past]}
-    write_answer(found, [*lines(report), *cost_lines(past)], as_json=as_json)
 
 
 def run_why(

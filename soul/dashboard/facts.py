@@ -57,13 +57,12 @@ from soul.commands.config import change_setting, choices_of, is_number_or_choice
 from soul.commands.drafts import decide, edit, leaving_of, split_changes
 from soul.commands.logs import newest_lines
 from soul.commands.memory import forget_memory
-from soul.commands.mute import mute_account
 from soul.commands.options import DraftAction
 from soul.commands.pause import pause, resume
+from soul.commands.people import mute_account
 from soul.commands.reflect import friction_lines
 from soul.commands.rituals import ritual_facts
-from soul.commands.self_ import decide_held, grew_from, is_document, skill_rests_on
-from soul.commands.skills import own_skills
+from soul.commands.self_ import decide_held, grew_from, is_document, own_skills, skill_rests_on
 from soul.commands.status import end_lines, leaving_lines, look
 from soul.commands.talks import said_at, told_block, who_said
 from soul.terminal.output import printable

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from common.errors import SoulError
 from modules.runtime.database.schema import MIGRATIONS
+from soul.commands.backup import run_upgrade
 from soul.commands.run import run_life
-from soul.commands.upgrade import run_upgrade
 
 NEXT = max(MIGRATIONS) + 1
 """The schema after the upgrade."""

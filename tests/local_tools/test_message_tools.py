@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from common.provenance import Provenance
+from local_tools.answering import MESSAGE_MOST_CHARS, AnswerInput, MessageTools, message_tools
 from local_tools.bluesky_turns import SilenceInput
-from local_tools.messages import MOST_CHARS, AnswerInput, MessageTools, message_tools
 from local_tools.words import subject_of
 from modules.lives.messages.types import Burst, MessageTurn
 from modules.services.agent.tools.policy import allowed
@@ -63,7 +63,7 @@ async def test_an_answer_becomes_one_intent_for_the_message(etiquette_outbox: Et
     "text",
     [
         "",
-        "x" * (MOST_CHARS + 1),
+        "x" * (MESSAGE_MOST_CHARS + 1),
         "I am a real person, not a bot.",
         "which moss would you begin with",
         "Well, moss is…",
@@ -102,7 +102,7 @@ async def test_who_cannot_shorten_is_heard_with_the_first_sentences(etiquette_ou
     assert "400 are the most" in (await tools.answer(AnswerInput(text=text), turn)).content
     assert (await tools.answer(AnswerInput(text=text), turn)).outcome.act == "answered"
     (intent,) = await intents(etiquette_outbox)
-    assert len(intent.body.preview) <= MOST_CHARS
+    assert len(intent.body.preview) <= MESSAGE_MOST_CHARS
     assert intent.body.preview.endswith("number 8.") or intent.body.preview.endswith("number 7.")
 
 

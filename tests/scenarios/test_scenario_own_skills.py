@@ -24,7 +24,7 @@ from soul.commands.doctor import examine
 from soul.commands.drafts import run_drafts
 from soul.commands.options import DraftAction
 from soul.commands.run import owner_commands
-from soul.commands.skills import run_skills_list, run_skills_log, run_skills_rollback, run_skills_switch
+from soul.commands.self_ import run_skills_list, run_skills_log, run_skills_rollback, run_skills_switch
 from soul.dashboard.facts import PageActs, PageFacts
 from tests.owner_lines import answered
 from tests.running_town import Answering, RunningSoul, RunningTown, awake, call, replying

@@ -20,8 +20,7 @@ from modules.services.outbox.types import ProposedAction
 from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequests
 from modules.services.work.limits import TURNS_PER_PERSON
-from soul.commands.mute import run_mute
-from soul.commands.people import carry_out_requests, run_know
+from soul.commands.people import carry_out_requests, run_know, run_mute
 from tests.running_town import PASSWORD, Answering, RunningSoul, RunningTown, awake, call, replying, settings_of
 from tests.scenarios.phone import Phone, look
 from tests.scenarios.test_scenario_change_of_mind import use

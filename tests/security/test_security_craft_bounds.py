@@ -45,7 +45,7 @@ LIMITS = (
     *("modules/services/outbox/rules/new.py", "modules/runtime/budget/policy.py", "modules/runtime/sandbox/runner.py"),
     *("modules/services/agent/turn/runner.py", "modules/services/agent/tools/policy.py", "adapters/git/worktree.py"),
     *("adapters/web/policy.py", "modules/services/identity/policy.py", "modules/services/presence/disclosure.py"),
-    *("local_tools/self_tools.py", "modules/lives/growth/policy.py", "soul/commands/upgrade.py"),
+    *("local_tools/self_tools.py", "modules/lives/growth/policy.py", "soul/commands/backup.py"),
     *("COMMON/Provenance.py", "Tests/Security/x.py", "modules/services/CRAFT/friction.py", "Modules/lives/Tasks/x.py"),
 )
 """Files that limit the SOUL's acts, also spelled as a file system that ignores case accepts them."""

@@ -10,16 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from common.clock import iso, parse_iso_or_none
-from town.atproto.index import (
-    GENERATOR,
-    LIST,
-    STARTER_PACK,
-    Address,
-    Json,
-    StoredRecord,
-    XrpcError,
-    tags_of,
-)
+from town.atproto.index import GENERATOR, LIST, STARTER_PACK, Address, Json, StoredRecord, XrpcError, tags_of
 from town.atproto.schemas import Fields, Integer, Shape, String
 from town.atproto.views import Method, MethodCall, with_did
 

@@ -1,4 +1,4 @@
-"""The town's GitHub over HTTP, like the real one: its REST API, Git itself, pages, faults under `/town/*`.
+"""The town's GitHub over HTTP, like the real one: its REST API, Git itself, faults under `/town/*`.
 
 The rights of a token are checked besides those of its account: GitHub's scopes, and the limits of fine-grained tokens.
 """
@@ -31,7 +31,6 @@ from town.github import (
     graphql_methods,
     methods,
     notification_methods,
-    pages,
     place_methods,
     pull_methods,
 )
@@ -55,7 +54,7 @@ from town.github.values import (
     refusal_response,
     spoil,
 )
-from town.github.views import GitHubViews
+from town.github.views import PAGE_POLICY, GitHubViews, issue_page, repo_page
 
 _NARROW = "Resource not accessible by personal access token"
 
@@ -346,14 +345,14 @@ class _GitHubService:
 
     async def repo_page(self, request: Request) -> Response:
         repo = self._public(request)
-        return HTMLResponse(pages.repo_page(repo), headers=_GUARD) if repo else _no_page()
+        return HTMLResponse(repo_page(repo), headers=_GUARD) if repo else _no_page()
 
     async def issue_page(self, request: Request) -> Response:
         repo = self._public(request)
         issue = repo.issues.get(request.path_params["number"]) if repo else None
         if repo is None or issue is None or request.path_params["kind"] not in {"issues", "pull"}:
             return _no_page()
-        return HTMLResponse(pages.issue_page(repo, issue, await self._diff(repo, issue.number)), headers=_GUARD)
+        return HTMLResponse(issue_page(repo, issue, await self._diff(repo, issue.number)), headers=_GUARD)
 
     async def _diff(self, repo: StoredRepo, number: int) -> str:
         """Return the diff of a pull request; "" for an issue, or if Git has none."""
@@ -460,7 +459,7 @@ def _who(token: Token | None, request: Request) -> tuple[str, str]:
     return token.account.login if token else "", request.client.host if request.client else ""
 
 
-_GUARD = {"content-security-policy": pages.POLICY}
+_GUARD = {"content-security-policy": PAGE_POLICY}
 
 
 def _success(answer: Answer, request: Request, now: datetime) -> Response:

@@ -7,22 +7,19 @@ from functools import partial
 
 from adapters.web.client import vetted_address
 from common.files import delete_tree
+from local_tools.answering import GitHubTools, MessageTools, github_tools, message_tools, space_tools
 from local_tools.bluesky import AccountTools, BlueskyTools, MeantAccounts, account_tools, bluesky_tools
 from local_tools.bluesky_turns import BlueskyLooks
 from local_tools.families import in_families, registry_of
-from local_tools.github import GitHubTools, github_tools
 from local_tools.github_acting import GitHubActing
 from local_tools.memory_tools import MemoryTools, memory_tools
-from local_tools.messages import MessageTools, message_tools
 from local_tools.own_posts import OwnPostTools, own_post_tools
 from local_tools.pictures import picture_tools
-from local_tools.pull_requests import pull_request_tools
 from local_tools.reading import ReadingTools, reading_tools, web_tools
-from local_tools.repositories import repository_reading_tools, repository_tools
+from local_tools.repositories import pull_request_tools, repository_reading_tools, repository_tools
 from local_tools.schedule_tools import ScheduleTools, schedule_tools
 from local_tools.self_tools import SelfTools, TalkTools, self_tools, talk_tools
 from local_tools.skill_tools import SkillTools, craft_tools, skill_tools
-from local_tools.space_tool import space_tools
 from local_tools.workspaces import workspace_tools
 from modules.runtime.sandbox.runner import Sandbox
 from modules.services.agent.judges import TIMEOUT_S, YesNoJudge

@@ -26,8 +26,7 @@ from modules.runtime.home import Home
 from modules.services.memory.admission import NewMemory
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from modules.services.sessions.owner_inbox import OwnerInbox
-from soul.commands.mute import run_mute
-from soul.commands.people import carry_out_requests, forget_who_is_due, run_forget, run_know
+from soul.commands.people import carry_out_requests, forget_who_is_due, run_forget, run_know, run_mute
 from tests.owner_lines import answered
 from tests.patience import HANG_S
 from tests.program import started, until

@@ -34,17 +34,16 @@ from modules.services.outbox.bodies import FollowBody, LikeBody, OpaqueBody, Pos
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction
 from modules.services.rights import store
+from soul.commands.budget import run_budget
 from soul.commands.drafts import full_lines, list_lines, run_drafts, split_changes, with_colours
 from soul.commands.memory import run_memory_list
-from soul.commands.mute import run_mute
 from soul.commands.options import DraftAction
 from soul.commands.pause import run_pause, run_resume
-from soul.commands.people import run_know
+from soul.commands.people import run_know, run_mute
 from soul.commands.run import owner_commands, phone_commands
 from soul.commands.self_ import run_self_log
 from soul.commands.status import run_status
 from soul.commands.talks import run_talks
-from soul.commands.today import run_budget
 from soul.dashboard.facts import PageFacts
 from tests.outbox_rows import newest_intents
 from tests.patience import HANG_S

@@ -390,7 +390,7 @@ def test_every_bound_is_a_file_of_the_program_and_what_it_holds_is_bound() -> No
         *("tests/security/test_security_sandbox.py", "modules/services/coding/gates.py", ".ci/size", "Makefile"),
         *("modules/services/outbox/rules/approval.py", "modules/runtime/budget/budget.py", "common/provenance.py"),
         *("modules/runtime/sandbox/runner.py", "modules/services/craft/bounds.py", "modules/lives/craft/program.py"),
-        *("modules/lives/tasks/program.py", "soul/commands/upgrade.py", "local_tools/skill_tools.py"),
+        *("modules/lives/tasks/program.py", "soul/commands/backup.py", "local_tools/skill_tools.py"),
         *("skills/self-improvement-decision/SKILL.md", "common/redact.py", "common/text/untrusted.py"),
         *("modules/runtime/control.py", "modules/services/presence/home_lease.py"),
     ]

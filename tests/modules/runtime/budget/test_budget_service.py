@@ -22,7 +22,7 @@ from modules.runtime.budget.report import keep_zone, lines, used_up
 from modules.runtime.budget.types import Amount, Caps, Share
 from modules.runtime.home import Home
 from modules.runtime.llm.dialect import Usage
-from soul.commands.today import run_budget
+from soul.commands.budget import run_budget
 from tests.modules.runtime.budget.budget_rig import CHEAP, MAIN, PRICES, Rules, process, request
 from tests.running_town import write_home
 

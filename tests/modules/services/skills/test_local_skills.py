@@ -12,7 +12,7 @@ from adapters.storage.local import Storage, open_storage
 from modules.runtime.home import Home
 from modules.services.owner_files import LocalOwnerFiles, OwnerFiles, StoredOwnerFiles
 from modules.services.skills.skills import MOST_READ, LocalSkills, SkillEntry
-from soul.commands.skills import own_skills
+from soul.commands.self_ import own_skills
 from tests.adapters.storage.s3_server import S3, WHO, open_kind, serving_s3
 
 TEA = "---\nname: tea\ndescription: How to make tea.\nwhen: Somebody is thirsty.\n---\n\n# Tea\n\nBoil water.\n"

@@ -1,20 +1,29 @@
-"""The tools for a thread on GitHub: comment on it once, review it, leave it, or stay silent."""
+"""The tools of a turn that answers somebody who need not be the owner: on GitHub, in a direct message, in a room.
+
+A thread on GitHub is commented on once, reviewed or left, a message answered once, or the SOUL stays silent. In a room
+the model returns its decision, and the space life carries it out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import BaseModel
 
 from common.provenance import Provenance
-from common.schemas import Impression
+from common.schemas import SPACE_DECISION_TOOL, Impression, SpaceDecision
+from common.text.closings import asks
+from common.text.graphemes import grapheme_len, leading_sentences, shortened
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky_turns import SilenceInput
-from local_tools.words import REASON_CHARS, ToolWords, subject_of
-from modules.lives.bluesky.reply_check import Scaffold, reply_problem, sayable, scaffold_of
+from local_tools.words import OWN_TOOLS, REASON_CHARS, ToolWords, subject_of
+from modules.lives.bluesky.reply_check import Scaffold, repeats, reply_problem, sayable, scaffold_of
 from modules.lives.github.policy import opens_with_introduction, repeats_own, strip_self_mention
 from modules.lives.github.types import IssueTurn, ReviewTurn
+from modules.lives.messages.types import MessageTurn
+from modules.lives.space.prompting import SpaceTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody, ReviewBody
 from modules.services.outbox.outbox import Outbox
@@ -22,7 +31,7 @@ from modules.services.outbox.types import ProposedAction
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.work.types import Disposition
 
-MOST_CHARS = 3_000
+COMMENT_MOST_CHARS = 3_000
 """The longest comment."""
 
 _SKILL = "github-response"
@@ -106,7 +115,7 @@ class GitHubTools:
         if not problem:
             return None
         if subject.revision.ask():
-            return self.words.error(problem, length=len(text), most=MOST_CHARS, thread=subject.waiting.key)
+            return self.words.error(problem, length=len(text), most=COMMENT_MOST_CHARS, thread=subject.waiting.key)
         return self.words.end("Given Up", Disposition("silent", reason="no comment that may leave, twice"))
 
     async def _submit(
@@ -129,7 +138,7 @@ class GitHubTools:
         """Return why this text must not be sent, a subsection of `Answers`; "" if it may."""
         if not text:
             return "Empty"
-        if len(text) > MOST_CHARS:
+        if len(text) > COMMENT_MOST_CHARS:
             return "Too Long"
         if opens_with_introduction(text, self._names):
             return "Introduction"
@@ -175,3 +184,104 @@ def _elsewhere(args: CommentInput, subject: IssueTurn) -> str:
 
 def _said(subject: IssueTurn) -> list[str]:
     return [subject.thread.issue.body, *(one.body for one in subject.thread.comments)]
+
+
+_MESSAGE_SKILL = "direct-messages"
+_MESSAGE_TEMPLATES = (SYSTEM_SECTION, "User Message Template", "Relationship", "Note", "No Conversation")
+MESSAGE_MOST_CHARS = 400
+"""The longest answer, in graphemes: a message, not an essay."""
+
+
+class AnswerInput(BaseModel):
+    """An answer to the person who wrote."""
+
+    text: str
+    impression: Impression = ""
+    wish: str = ""
+
+
+class MessageTools:
+    """The handlers, with their services."""
+
+    def __init__(self, outbox: Outbox, skills: Skills) -> None:
+        self._outbox = outbox
+        self._skills = skills
+        self.words = ToolWords(skills, "message-tools")
+
+    async def answer(self, args: AnswerInput, turn: Turn) -> ToolResult:
+        subject, text = subject_of(turn, MessageTurn), clean(args.text, is_ours=True)
+        problem = self._problem(text, subject)
+        if problem and subject.revision.asked:
+            text = sayable(text, self._scaffold(subject), subject.said)
+            problem = self._problem(text, subject)
+        if problem == "Too Long" and subject.revision.asked:
+            # NOTE(self): small models cannot count; an answer without its last sentence is better than none.
+            text = leading_sentences(text, MESSAGE_MOST_CHARS) or shortened(text, MESSAGE_MOST_CHARS)
+            problem = self._problem(text, subject)
+        if problem:
+            if subject.revision.ask():
+                return self.words.error(problem, length=grapheme_len(text), most=MESSAGE_MOST_CHARS)
+            return self.words.end("Given Up", Disposition("silent", reason="no answer that may leave, twice"))
+        action = ProposedAction(subject.burst.answer(text), cause_id=turn.cause_id, hold=turn.hold)
+        submitted = await self._outbox.submit(action)
+        outcome = Disposition("answered", impression=args.impression, wish=args.wish)
+        return self.words.end_by(submitted, outcome)
+
+    async def silence(self, args: SilenceInput, turn: Turn) -> ToolResult:
+        return self.words.end("Silent", Disposition("silent", reason=one_line(args.reason, REASON_CHARS)))
+
+    def _problem(self, text: str, subject: MessageTurn) -> str:
+        """Return why this text must not be sent, a subsection of `Answers`; "" if it may."""
+        if not text:
+            return "Empty"
+        if grapheme_len(text) > MESSAGE_MOST_CHARS:
+            return "Too Long"
+        asked = subject.burst.text
+        found = reply_problem(text, subject.said, self._scaffold(subject), may_thank=True, asked=asked)
+        if found in {"instructions", "person", "unfinished", "loops"}:
+            return found.capitalize()
+        said = (asked,) if asks(asked) else subject.said
+        return "Repeats" if found or any(repeats(text, one) for one in said) else ""
+
+    def _scaffold(self, subject: MessageTurn) -> Scaffold:
+        templates = [self._skills.section(_MESSAGE_SKILL, name) for name in _MESSAGE_TEMPLATES]
+        return scaffold_of([*templates, self._skills.section("core", "Ground Rules")], [subject.told])
+
+
+def message_tools(tools: MessageTools) -> Sequence[Tool]:
+    """Return the tools of the family."""
+    anyone, tool = Provenance.STRANGER, tools.words.tool
+    return (
+        tool("message_answer", AnswerInput, "social", anyone, tools.answer, subject=MessageTurn),
+        tool("message_silence", SilenceInput, "social", anyone, tools.silence, subject=MessageTurn),
+    )
+
+
+class SpaceTools:
+    """The handler, with its texts."""
+
+    def __init__(self, words: ToolWords) -> None:
+        self._words = words
+
+    async def decide(self, args: SpaceDecision, turn: Turn) -> ToolResult:
+        if args.should_speak and not (args.message.strip() or args.commitments):
+            return self._words.error("No Message")
+        noted = self._words.end("Noted", Disposition("decided"))
+        return replace(noted, decision=args.model_dump(by_alias=True))
+
+
+def space_tools(skills: Skills) -> tuple[Tool, ...]:
+    """Return the tools of the agent space."""
+    words = ToolWords(skills, OWN_TOOLS)
+    return (
+        words.tool(
+            SPACE_DECISION_TOOL,
+            SpaceDecision,
+            "social",
+            Provenance.STRANGER,
+            SpaceTools(words).decide,
+            page="space_decide",
+            subject=SpaceTurn,
+            effect="look",
+        ),
+    )
