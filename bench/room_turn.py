@@ -4,7 +4,7 @@ Run: `python bench/room_turn.py`. Exit code 1 if a turn takes over 3,000 tokens,
 
 A conversation of six peers, 60 messages long; the SOUL is as `soul init` lays it out. It counts the tokens of the
 whole request, tool included, as estimated for the budget of a prompt. A first look is taken only if all new messages
-are by peers and need nothing from us (`modules/lives/space/first_look.py`); a turn that follows it costs both.
+are by peers and need nothing from us (`modules/lives/space/classifiers.py`); a turn that follows it costs both.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from common.clock import SystemClock, iso
 from common.files import write_atomic
 from common.provenance import Provenance
 from local_tools.answering import space_tools
+from modules.lives.space.classifiers import QUESTION, shown
 from modules.lives.space.config import SpaceConfig
-from modules.lives.space.first_look import QUESTION, shown
 from modules.lives.space.prompting import SKILL, PromptWriter, SpaceTurn
 from modules.lives.space.snapshot import RoomContents, RoomSnapshot
 from modules.lives.space.types import HistoryEntry

@@ -40,7 +40,7 @@ from modules.lives.bluesky.reply_check import (
 from modules.lives.bluesky.thread import shown_under
 from modules.lives.bluesky.types import ActTerms, ExpressionTurn, ThreadTurn
 from modules.lives.messages.types import MessageTurn
-from modules.lives.rhythm.types import OwnTimeTurn
+from modules.lives.rhythm import OwnTimeTurn
 from modules.services.agent.judges import YesNoJudge
 from modules.services.agent.tools.owner_line import edited, is_post_given, is_said, is_worded, post_addresses
 from modules.services.agent.tools.types import OwnAct, Tool, ToolResult, Turn

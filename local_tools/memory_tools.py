@@ -21,8 +21,8 @@ from common.text.handles import named_handles
 from common.text.untrusted import clean, one_line
 from local_tools.reading import sources_of
 from local_tools.words import OWN_TOOLS, ToolWords
-from modules.lives.growth.types import ReadingTurn
-from modules.lives.rhythm.types import OwnTimeTurn
+from modules.lives.growth.policy import ReadingTurn
+from modules.lives.rhythm import OwnTimeTurn
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.tools.types import Tool, ToolResult, Turn

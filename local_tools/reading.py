@@ -30,9 +30,9 @@ from common.text.untrusted import clean
 from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_turns import BlueskyLooks, LimitInput, is_by_owner, names, note_accounts
 from local_tools.words import READ_CHARS, ToolWords, within
+from modules.lives.growth.policy import READ, ReadingTurn
 from modules.lives.growth.reading import want_to_know
-from modules.lives.growth.types import READ, ReadingTurn
-from modules.lives.rhythm.types import OwnTimeTurn
+from modules.lives.rhythm import OwnTimeTurn
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.skills.skills import Skills
 from modules.services.work.table import WorkTable

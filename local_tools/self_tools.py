@@ -21,9 +21,8 @@ from common.session_keys import is_main
 from common.text.untrusted import one_line
 from local_tools.memory_tools import session_key_of
 from local_tools.words import OWN_TOOLS, NoInput, ToolWords
-from modules.lives.growth.policy import OF_APPROVAL, OF_WISH, adds_wish, objection
-from modules.lives.growth.types import ReflectionTurn
-from modules.lives.rhythm.types import OwnTimeTurn
+from modules.lives.growth.policy import OF_APPROVAL, OF_WISH, ReflectionTurn, adds_wish, objection
+from modules.lives.rhythm import OwnTimeTurn
 from modules.runtime.home import Home, read_self
 from modules.services.agent.tools.owner_line import edited
 from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn

@@ -20,11 +20,10 @@ from modules.lives.github.respond import REVIEW_TOOLS, WORK_TOOLS
 from modules.lives.github.respond import TOOLS as THREAD_TOOLS
 from modules.lives.github.types import ReviewTurn
 from modules.lives.growth.handle import REFLECTION_TOOLS
-from modules.lives.growth.types import ReflectionTurn
+from modules.lives.growth.policy import ReflectionTurn
 from modules.lives.messages.handle_others import TOOLS as MESSAGE_TOOLS
 from modules.lives.messages.types import MessageTurn
-from modules.lives.rhythm.turns import is_own
-from modules.lives.rhythm.types import OwnTimeTurn
+from modules.lives.rhythm import OwnTimeTurn, is_own
 from modules.lives.space.prompting import SpaceTurn
 from modules.services.agent.tools.policy import MIXED, allowed
 from modules.services.agent.tools.types import Tool, ToolResult, Turn

@@ -29,7 +29,7 @@ from local_tools.github_acting import (
     WorkspaceFindInput,
 )
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
-from modules.lives.workspaces.extension import ExtensionRequest, PlanExtender
+from modules.lives.workspaces.synthesis import ExtensionRequest, PlanExtender
 from modules.runtime.events import EventBus
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway

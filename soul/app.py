@@ -20,10 +20,9 @@ from modules.runtime.control import Control, note_start
 from modules.runtime.home import Home, HomeLock
 from modules.runtime.journal.types import Entry
 from modules.runtime.logs import LoggedConsole, logging_to
+from modules.runtime.scheduler.policy import Loop
 from modules.runtime.scheduler.scheduler import LoopsChanged, Scheduler
-from modules.runtime.scheduler.types import Loop
-from modules.runtime.stages import Stage
-from modules.runtime.status import HeartbeatLoop, IdentityWatchLoop, StatusBoard
+from modules.runtime.status import HeartbeatLoop, IdentityWatchLoop, Stage, StatusBoard
 from modules.runtime.version_check import version_loops
 from modules.services.claims.offers import PLAN_AWARENESS, TASKS, TaskEnded, TaskOffered
 from modules.services.outbox.account import log_in, settle_account

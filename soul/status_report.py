@@ -17,7 +17,7 @@ from common.clock import iso
 from common.wording import counted, counts_text, cut_off, set_aside, waiting_text
 from modules.lives.bluesky.expression import ExpressionCycle
 from modules.lives.bluesky.publish import Conversations
-from modules.runtime.budget.types import Report
+from modules.runtime.budget.policy import Report
 from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text

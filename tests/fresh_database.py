@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from modules.runtime.database.database import Database
-from modules.runtime.database.functions import know_texts
+from modules.runtime.database.people import know_texts
 from modules.runtime.database.schema import MIGRATIONS
 
 

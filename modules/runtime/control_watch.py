@@ -14,7 +14,7 @@ from modules.runtime.control import COLLECTION, EVERY_SOUL, Control, Standing
 from modules.runtime.events import Event, Publish, discard
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.types import Loop, Outcome
+from modules.runtime.scheduler.policy import Loop, Outcome
 
 _LOOK_MS = 5_000.0
 _READ_S = 60.0

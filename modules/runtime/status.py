@@ -1,4 +1,4 @@
-"""Signs of life: the status file that others may read, the heartbeat line, and the watch over SOUL.md.
+"""Signs of life: the stages of a start, the status file, the heartbeat line, systemd, and the watch over SOUL.md.
 
 The file is written atomically, at most once a second; a missing or stale file means that nobody is awake.
 """
@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +25,64 @@ from common.version import __version__
 from modules.runtime.home import Home, SoulDocument, check_self
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
+from modules.runtime.scheduler.policy import Loop, Outcome
 from modules.runtime.scheduler.scheduler import LoopState
-from modules.runtime.scheduler.types import Loop, Outcome
+
+
+class Stage(IntEnum):
+    """The stages of a life, in the order in which they are reached; a life never goes back to an earlier one."""
+
+    BUILT = 0
+    LOGGED_IN = 1
+    CHECKED = 2
+    SETTLED = 3
+
+
+class Stages:
+    """The current stage of one life. Each stage is reached only from the one before it."""
+
+    def __init__(self) -> None:
+        self._stage = Stage.BUILT
+        self._reached = {stage: asyncio.Event() for stage in Stage}
+        self._reached[Stage.BUILT].set()
+
+    def has_reached(self, stage: Stage) -> bool:
+        return self._stage >= stage
+
+    def reach(self, stage: Stage) -> None:
+        """Go on to `stage`; do nothing if it is reached already. Raises `RuntimeError` if a stage would be skipped."""
+        if stage <= self._stage:
+            return
+        if stage != self._stage + 1:
+            message = f"{stage.name} cannot be reached from {self._stage.name}"
+            raise RuntimeError(message)
+        self._stage = stage
+        self._reached[stage].set()
+
+    async def wait_for(self, stage: Stage) -> None:
+        """Wait until `stage` is reached."""
+        await self._reached[stage].wait()
+
+
+_ALIVE = b"WATCHDOG=1"
+_PER_TERM = 3
+"""How many reports are sent within the time that the supervisor allows."""
+
+
+async def keep_watched(clock: Clock) -> None:
+    """Report until cancelled; return at once if no supervisor asks for it."""
+    address, term_us = os.environ.get("NOTIFY_SOCKET", ""), os.environ.get("WATCHDOG_USEC", "")
+    if not address or not term_us.isdecimal():
+        return
+    if address.startswith("@"):
+        address = f"\0{address[1:]}"  # an abstract socket, which has no file
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+        supervisor.settimeout(0)
+        while True:
+            with suppress(OSError):  # the supervisor notices that no report comes
+                supervisor.sendto(_ALIVE, address)
+            await clock.sleep(int(term_us) / 1_000_000 / _PER_TERM)
+
 
 HEARTBEAT_INTERVAL_MS = 5 * MINUTE_MS
 IDENTITY_WATCH_INTERVAL_MS = 5 * SECOND_MS

@@ -17,7 +17,7 @@ from common.result import ApiResult, Err, Ok, answering
 from common.version import __version__
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.types import Loop, Outcome
+from modules.runtime.scheduler.policy import Loop, Outcome
 
 VERSION_CHECK_INTERVAL_MS = 5 * MINUTE_MS
 _DEADLINE_S = 15.0

@@ -27,7 +27,7 @@ from common.settings import Settings
 from common.text.strings import as_typed
 from common.version import __version__
 from common.wording import counted
-from modules.runtime.backup.restoring import GIB, restore_backup, write_backup
+from modules.runtime.backup import GIB, restore_backup, write_backup
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import open_existing, schema_of

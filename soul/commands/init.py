@@ -24,8 +24,8 @@ from common.files import storage_error, write_atomic
 from common.redact import Redactor
 from common.settings import Settings, owner_mistake, settings_of
 from common.wording import number
+from modules.runtime.budget.policy import MICRO
 from modules.runtime.budget.prices import Price, PriceList
-from modules.runtime.budget.types import MICRO
 from modules.runtime.home import Home, ensure_self, read_self
 from modules.runtime.llm.connection import NoBudgetGuard
 from modules.services.agent.onboarding import BOOTSTRAP_DONE, BOOTSTRAP_FILE

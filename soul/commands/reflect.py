@@ -11,7 +11,7 @@ from pathlib import Path
 from common.clock import Clock, SystemClock, local, parse_iso
 from common.wording import counted
 from modules.lives.growth.perceive import add_reflection, leave_unreported
-from modules.lives.growth.types import KIND
+from modules.lives.growth.policy import KIND
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder

@@ -29,8 +29,7 @@ from modules.runtime.database import copies, marks
 from modules.runtime.home import Home, HomeLock
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.scheduler import IDLE
-from modules.runtime.stages import Stage
-from modules.runtime.watchdog import keep_watched
+from modules.runtime.status import Stage, keep_watched
 from modules.services.outbox.approval import as_command
 from modules.services.owner.notices import begin_with
 from modules.services.owner.talk import OwnerAnswers

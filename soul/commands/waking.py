@@ -17,7 +17,7 @@ def complete_cut_off(root: Path) -> None:
     """Complete a restore into `root` that was cut off, and print it. Raises the same errors as `complete_restore`."""
     if not (root / RESTORED).is_dir():
         return
-    from modules.runtime.backup.restoring import complete_restore  # noqa: PLC0415 - rarely needed
+    from modules.runtime.backup import complete_restore  # noqa: PLC0415 - rarely needed
 
     if complete_restore(root):
         write_lines(f"{COMPLETED} in {root}")

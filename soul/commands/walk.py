@@ -20,7 +20,7 @@ from modules.lives.github.respond import LOOP as GITHUB
 from modules.runtime.control import forget_starts
 from modules.runtime.home import Home
 from modules.runtime.llm.dialect import Message
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.policy import Outcome
 from modules.services.agent.tools.types import Turn
 from modules.services.own_feed.engagement_policy import answered_sources
 from soul.app import App, open_soul

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from modules.lives.growth.types import ReflectionDone
-from modules.runtime.scheduler.types import Loop
+from modules.lives.growth.policy import ReflectionDone
+from modules.runtime.scheduler.policy import Loop
 from modules.services.claims.offers import TaskOrders
 from modules.services.commitments.acts import CommitmentAbandoned, CommitmentKept, CommitmentsReady
 from modules.services.commitments.writer import ReplyCommitments

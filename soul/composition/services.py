@@ -29,13 +29,13 @@ from common.wording import LineKind
 from modules.lives.space.commitment_maker import show_event
 from modules.lives.space.config import SPACE_CONFIG_FILE, SpaceConfigFile
 from modules.lives.space.policy import RoomSilence, is_on_this_machine
-from modules.lives.workspaces.lost_edits import EditWasLost
-from modules.runtime.backup.daily import DailyCopy
+from modules.lives.workspaces.issue_upkeep import EditWasLost
 from modules.runtime.budget.budget import build_budget, load_prices
 from modules.runtime.budget.prices import PriceList
 from modules.runtime.budget.report import keep_zone
 from modules.runtime.console import Console
 from modules.runtime.control import Control
+from modules.runtime.daily_copy import DailyCopy
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.events import EventBus
@@ -46,7 +46,7 @@ from modules.runtime.llm.gateway import open_gateway
 from modules.runtime.scheduler.policy import get_agent_jitter
 from modules.runtime.scheduler.scheduler import Attention
 from modules.runtime.service_health import ServiceHealth
-from modules.runtime.stages import Stages
+from modules.runtime.status import Stages
 from modules.services.claims.lease_store import lease_gate
 from modules.services.craft.bounds import OwnProgramRule
 from modules.services.day.situation import Situation, read_situation

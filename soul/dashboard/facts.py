@@ -23,8 +23,8 @@ from common.settings import KNOWN, Settings
 from common.text.untrusted import one_line
 from common.wording import counted, purpose, told_reason
 from modules.runtime.budget import ledger
+from modules.runtime.budget.policy import Report
 from modules.runtime.budget.report import report_at
-from modules.runtime.budget.types import Report
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder, read_self

@@ -15,7 +15,7 @@ from pathlib import Path
 from adapters.atproto.types import DirectMessage
 from common.clock import iso
 from common.redact import Redactor
-from modules.lives.messages.orders import Orders
+from modules.lives.messages.alarms import Orders
 from modules.lives.messages.respond import OwnerMessageHandler
 from modules.lives.messages.state import MessageState
 from modules.runtime.console import SilentConsole

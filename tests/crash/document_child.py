@@ -16,7 +16,7 @@ from random import Random
 
 from adapters.github.types import Repo
 from common.redact import Redactor
-from modules.lives.tasks.documents.compose import DocumentWork, DocumentWriter
+from modules.lives.tasks.documents import DocumentWork, DocumentWriter
 from modules.lives.tasks.offering import Offering
 from modules.lives.tasks.types import HeldTask, Opened
 from modules.runtime.console import SilentConsole
@@ -33,7 +33,7 @@ from modules.services.repository_rules.policy import Condition
 from tests.adapters.results import ok
 from tests.crash.lives import MortalDatabase, github_at, live_on_request, say
 from tests.hasty_clock import HastyClock
-from tests.modules.lives.tasks.documents.workplace import PLAN
+from tests.modules.lives.tasks.workplace import PLAN
 from tests.modules.runtime.llm.scripted_model import scripted_gateway
 from tests.sending import sends
 from tests.shipped_skills import SHIPPED, phrase

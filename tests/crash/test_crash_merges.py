@@ -23,7 +23,7 @@ from tests.adapters.results import ok
 from tests.crash.crash_rig import LONG_LIFE_S, MOMENTS, Moment, Spread, Watch, dies, live_and_die, nursing
 from tests.crash.github_work import ORGANISATION, REPO, TEMPLATE, Work
 from tests.crash.lives import github_at
-from tests.modules.lives.tasks.documents.workplace import DOCUMENT, PLAN
+from tests.modules.lives.tasks.workplace import DOCUMENT, PLAN
 from tests.modules.runtime.llm.scripted_model import says, serving
 from tests.town.github_place import needs_git
 from town.github.limits import GitHubMeter

@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from common import constants
-from modules.runtime.database.functions import know_texts
+from modules.runtime.database.people import know_texts
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.rights.forgetting import STORES
 from tests.project import PRODUCT, product_trees

@@ -24,8 +24,8 @@ _NO_TERMINAL = {
     ("modules/runtime/sandbox/runner.py", "process.stdin.write"),
     *(("modules/runtime/sandbox/gateway.py", f"{name}.write") for name in ("writer", "back")),
     ("modules/runtime/sandbox/relay.py", "writer.write"),
-    ("modules/runtime/backup/restoring.py", "self._file.write"),
-    ("modules/runtime/drawing/worker.py", "sys.stdout.buffer.write"),
+    ("modules/runtime/backup.py", "self._file.write"),
+    ("modules/runtime/drawing/draw.py", "sys.stdout.buffer.write"),
     ("adapters/space/server_connection.py", "transport.write"),
     ("adapters/git/client.py", "stdin.write"),
     ("soul/supervisor.py", "os.write"),
@@ -132,7 +132,7 @@ IMPORTS_ALLOWED = {
     ("adapters/web/client.py", "socket"),  # the resolver
     ("adapters/web/client.py", "ssl"),  # the certificates
     ("adapters/kube.py", "ssl"),  # those of a cluster
-    ("modules/runtime/watchdog.py", "socket"),  # to the supervisor on this machine that started it
+    ("modules/runtime/status.py", "socket"),  # to the supervisor on this machine that started it
     ("town/serving.py", "socket"),  # the town's own servers
     ("town/atproto/stream.py", "websockets"),  # the same, for its stream of changes
     # A room: its server, and the member's connection to the one address that the owner or the local network named.

@@ -14,8 +14,8 @@ from common.provenance import Provenance
 from common.redact import Redactor
 from common.session_keys import OWNER_SESSION
 from local_tools.memory_tools import MemoryTools, ProfileUpdateInput, memory_tools
-from modules.lives.growth.types import ReadingTurn
-from modules.lives.rhythm.types import OwnTimeTurn
+from modules.lives.growth.policy import ReadingTurn
+from modules.lives.rhythm import OwnTimeTurn
 from modules.runtime.console import SilentConsole
 from modules.runtime.journal.rows import Journal
 from modules.runtime.llm.dialect import ToolCall

@@ -17,8 +17,8 @@ from adapters.github.types import Repo
 from common.clock import SystemClock
 from common.text.rights_requests import RequestKind
 from modules.lives.bluesky.reply_check import suspected_echo
-from modules.lives.space import first_look
-from modules.lives.tasks.documents.compose import MOST_CHARS, DocumentRequest, DocumentWriter
+from modules.lives.space import classifiers
+from modules.lives.tasks.documents import MOST_CHARS, DocumentRequest, DocumentWriter
 from modules.runtime.llm.dialect import ChatResult
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.judges import SAME_CLAIM
@@ -225,7 +225,7 @@ async def test_whether_a_message_repeats_a_peer_is_answered_with_yes_or_no(verdi
 
 
 async def test_whether_talk_leaves_something_to_say_is_answered_with_one_of_two_words(verdicts: Verdicts) -> None:
-    question, right = first_look.QUESTION, 0
+    question, right = classifiers.QUESTION, 0
     for talk in (*OPEN_LINES, *OVER):
         answer = await verdicts.ask(question, examples=f"{question} Examples", said=list(talk))
         print(answer, "|", " / ".join(talk))

@@ -22,7 +22,7 @@ from pathlib import Path
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from modules.runtime.journal.types import StoredEntry
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.policy import Outcome
 from modules.services.claims.offers import TaskEnded, TaskOffered
 from soul.app import App, open_soul
 from soul.commands.run import phone_commands

@@ -25,7 +25,7 @@ from common.result import Ok
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from modules.runtime.journal.types import StoredEntry
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.policy import Outcome
 from modules.services.commitments.naming import QueuedCommitment
 from soul.app import App, open_soul
 from tests.modules.lives.space.soul_in_room import Onlooker

@@ -25,8 +25,8 @@ from common.schemas import SPACE_DECISION_TOOL
 from modules.lives.space.config import SPACE_CONFIG_FILE
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
-from modules.runtime.scheduler.types import Loop
-from modules.runtime.stages import Stage
+from modules.runtime.scheduler.policy import Loop
+from modules.runtime.status import Stage
 from modules.services.commitments.naming import QueuedCommitment
 from soul.app import App, open_soul
 from tests.modules.lives.space.soul_in_room import Onlooker

@@ -19,8 +19,8 @@ from starlette.types import Receive, Scope, Send
 from common.clock import SystemClock, iso
 from common.errors import Auth
 from modules.runtime.budget import ledger
+from modules.runtime.budget.policy import Spent
 from modules.runtime.budget.report import lines
-from modules.runtime.budget.types import Spent
 from modules.runtime.control import STARTS, Control
 from modules.runtime.home import Home
 from modules.services.day.gathering import DayReader

@@ -15,7 +15,7 @@ import pytest
 from common.clock import local, parse_iso, spoken
 from common.errors import NotWaiting
 from common.provenance import Provenance
-from modules.lives.growth.types import READING
+from modules.lives.growth.policy import READING
 from modules.runtime.database.file import reading
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn

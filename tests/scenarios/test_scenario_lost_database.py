@@ -22,14 +22,14 @@ import pytest
 from adapters.atproto.session import SessionFile
 from common.errors import DiskFull, IdentityError, MachineTrouble
 from common.files import load_state, save_state
-from modules.runtime.backup.restoring import GIB, restore_backup, write_backup
+from modules.runtime.backup import GIB, restore_backup, write_backup
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database import copies
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.types import Entry
-from modules.runtime.stages import Stage
+from modules.runtime.status import Stage
 from modules.services.memory.admission import NewMemory
 from modules.services.owner.talk import OwnerAnswers
 from soul.app import open_soul

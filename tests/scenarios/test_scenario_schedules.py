@@ -9,8 +9,7 @@ import pytest
 
 from common.errors import UsageError
 from common.provenance import Provenance
-from modules.lives.rhythm.turns import is_own
-from modules.lives.rhythm.types import OwnTimeTurn
+from modules.lives.rhythm import OwnTimeTurn, is_own
 from modules.services.agent.tools.policy import approval_reason, lower_provenance
 from modules.services.agent.tools.types import Turn
 from modules.services.owner.notices import NOTICE

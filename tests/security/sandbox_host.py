@@ -13,8 +13,8 @@ from threading import Thread
 from typing import Any
 
 from common.redact import Redactor
+from modules.runtime.sandbox.policy import Limits, Ran
 from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.sandbox.types import Limits, Ran
 from tests.patience import HANG_S
 
 SECRET = "hush-hush-4711-secret"

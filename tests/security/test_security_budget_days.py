@@ -29,9 +29,8 @@ from hypothesis import strategies as st
 from common.clock import FakeClock
 from common.errors import BudgetExceeded
 from common.provenance import Importance
-from modules.runtime.budget.policy import TOKENS_PER_MESSAGE, input_bound
+from modules.runtime.budget.policy import TOKENS_PER_MESSAGE, Caps, input_bound
 from modules.runtime.budget.prices import Price
-from modules.runtime.budget.types import Caps
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.connection import Request, Reservation
 from modules.runtime.llm.dialect import Usage

@@ -11,7 +11,7 @@ import pytest
 from common.clock import iso
 from common.provenance import Provenance, Trust
 from modules.lives.craft.handle import SkillMaker
-from modules.lives.growth.types import ReflectionTurn
+from modules.lives.growth.policy import ReflectionTurn
 from modules.runtime.journal.types import Entry
 from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.types import Turn

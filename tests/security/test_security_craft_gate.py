@@ -10,8 +10,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from adapters.github.types import Repo
-from modules.lives.craft.issues import kind_mark
-from modules.lives.craft.program import ProgramMaker
+from modules.lives.craft.issues import ProgramMaker, kind_mark
 from tests.adapters.results import ok
 from tests.modules.lives.craft.test_issues import issues_of, maker_repo, reporting
 from tests.modules.lives.craft.test_own_program import (

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from common.provenance import Provenance
-from modules.lives.growth.types import READING
+from modules.lives.growth.policy import READING
 from modules.runtime.llm.dialect import Message
 from modules.services.agent.tools.types import OwnerRequest, Turn
 from modules.services.memory.admission import Kind, Query

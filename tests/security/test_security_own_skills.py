@@ -15,7 +15,7 @@ from common.provenance import Provenance
 from local_tools.skill_tools import SkillTools, skill_tools
 from modules.lives.bluesky.respond import RESPONSE_TOOLS
 from modules.lives.bluesky.types import ThreadTurn
-from modules.lives.growth.types import ReflectionTurn
+from modules.lives.growth.policy import ReflectionTurn
 from modules.runtime.home import Home
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.executor import Executor, Registry

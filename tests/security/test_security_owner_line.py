@@ -15,8 +15,8 @@ from common.errors import NotWaiting
 from common.provenance import Provenance
 from local_tools.reading import WebFetchInput
 from local_tools.schedule_tools import ScheduleAddInput
-from modules.lives.growth.types import READING
-from modules.lives.rhythm.types import OwnTimeTurn
+from modules.lives.growth.policy import READING
+from modules.lives.rhythm import OwnTimeTurn
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.owner_line import shown_call
 from modules.services.agent.tools.policy import lower_provenance

@@ -26,9 +26,9 @@ from common.clock import FakeClock, SystemClock, iso
 from common.redact import Redactor
 from common.text.strings import estimate_roughly
 from modules.lives.space.classifiers import ModelIntentClassifier
+from modules.lives.space.classifiers import shown as shown_to_a_first_look
 from modules.lives.space.commitment_maker import JournalReporter, Note, show_event
 from modules.lives.space.config import SpaceConfig
-from modules.lives.space.first_look import shown as shown_to_a_first_look
 from modules.lives.space.host_request import advance_host_request, is_claimed
 from modules.lives.space.perceive import MessagesArrived, RoomConversation, RoomPerceiver, new_entries
 from modules.lives.space.prompting import PromptWriter

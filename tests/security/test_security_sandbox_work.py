@@ -23,8 +23,8 @@ import pytest
 from common.errors import PolicyBlocked, SoulError
 from common.redact import Redactor
 from modules.runtime.sandbox.cgroup import open_group
+from modules.runtime.sandbox.policy import Limits, Ran
 from modules.runtime.sandbox.runner import Sandbox, Watch, see_to_the_end, start_bare
-from modules.runtime.sandbox.types import Limits, Ran
 from tests.patience import until
 from tests.security.sandbox_host import SECRET, Host, bounded, running
 

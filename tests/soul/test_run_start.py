@@ -25,7 +25,7 @@ from common.result import Ok
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.home import Home
-from modules.runtime.stages import Stage
+from modules.runtime.status import Stage
 from soul.app import App, open_soul
 from tests import patience
 from tests.owner_lines import answered

@@ -47,8 +47,7 @@ from modules.runtime.control import Standing
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import Message
-from modules.runtime.scheduler.quiet_hours import QUIET_HOURS_END, is_quiet
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.policy import QUIET_HOURS_END, Outcome, is_quiet
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner, chosen_in

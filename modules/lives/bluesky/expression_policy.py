@@ -20,7 +20,7 @@ from common.text.closings import asks
 from common.text.graphemes import grapheme_len
 from common.text.strings import dedup_key
 from common.wording import counted
-from modules.runtime.scheduler.quiet_hours import QUIET_HOURS_END, is_quiet_hours
+from modules.runtime.scheduler.policy import QUIET_HOURS_END, is_quiet_hours
 from modules.services.identity.identity import SelfExtract
 
 EXPRESSION_SOURCES_REMEMBERED = 3

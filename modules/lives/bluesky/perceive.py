@@ -44,8 +44,7 @@ from modules.lives.bluesky.types import (
 )
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.policy import awareness_skip_probability
-from modules.runtime.scheduler.types import Loop, Outcome
+from modules.runtime.scheduler.policy import Loop, Outcome, awareness_skip_probability
 from modules.services.identity.identity import Identity
 from modules.services.identity.owner import Me
 from modules.services.moderation.moderation import Moderation

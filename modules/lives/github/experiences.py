@@ -28,15 +28,14 @@ from common.provenance import Provenance
 from common.result import ApiResult, Err
 from common.text.markdown import without_html_comments
 from common.text.untrusted import one_line
-from modules.lives.github.policy import caller
-from modules.lives.github.thread_text import MOST_COMMENTS
+from modules.lives.github.policy import MOST_COMMENTS, caller
 from modules.lives.github.types import IssueThread, KnownParticipants
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry, StoredEntry
 from modules.runtime.llm.dialect import Message, Text
-from modules.runtime.scheduler.types import Loop, Outcome
+from modules.runtime.scheduler.policy import Loop, Outcome
 from modules.services.experiences.log import ExperienceLog
 from modules.services.experiences.types import ExperienceType, NewExperience
 from modules.services.memory.admission import NewMemory, trust_of

@@ -16,8 +16,7 @@ from common.errors import Transient
 from common.facts import IssueFacts, SaidLine
 from common.provenance import Importance, Provenance
 from common.text.untrusted import one_line
-from modules.lives.github.policy import peers_in
-from modules.lives.github.thread_text import MOST_COMMENTS, ThreadText, format_thread_for_context
+from modules.lives.github.policy import MOST_COMMENTS, ThreadText, format_thread_for_context, peers_in
 from modules.lives.github.types import (
     IssueThread,
     IssueTurn,

@@ -20,15 +20,23 @@ from common.errors import Transient
 from common.facts import ExperienceFact, ReflectionFacts
 from common.provenance import Provenance
 from common.text.untrusted import one_line
-from modules.lives.growth.policy import MOST_TRIES, RETRY_S, is_private, shown
-from modules.lives.growth.types import KIND, OTHERS, ReflectionDone, ReflectionTurn
+from modules.lives.growth.policy import (
+    KIND,
+    MOST_TRIES,
+    OTHERS,
+    RETRY_S,
+    ReflectionDone,
+    ReflectionTurn,
+    is_private,
+    shown,
+)
 from modules.runtime.database.database import Database
 from modules.runtime.events import Publish
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry, StoredEntry
 from modules.runtime.llm.dialect import Message
-from modules.runtime.scheduler.quiet_hours import is_quiet
+from modules.runtime.scheduler.policy import is_quiet
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner

@@ -8,10 +8,9 @@ from datetime import datetime
 from functools import partial
 
 from common.clock import Clock, local, parse_iso
-from modules.lives.growth.policy import INTERVAL, Earlier, ReflectionMoment, why_due
-from modules.lives.growth.types import KIND
+from modules.lives.growth.policy import INTERVAL, KIND, Earlier, ReflectionMoment, why_due
 from modules.runtime.journal.rows import newest_reason
-from modules.runtime.scheduler.quiet_hours import is_quiet, not_at_night
+from modules.runtime.scheduler.policy import is_quiet, not_at_night
 from modules.services.experiences.log import newest_open
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, WorkItem

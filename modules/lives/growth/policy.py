@@ -1,16 +1,62 @@
-"""Rules of reflections: when one is due, what it is shown, and what supports a change of SELF.md. Pure."""
+"""Reflections and readings: their kinds, when one is due, what it is shown, what supports a change of SELF.md. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Literal
 
 from common.clock import Since
 from common.text.injections import gives_orders
-from modules.lives.growth.types import OTHERS, Objection
+from modules.runtime.events import Event
 from modules.services.experiences.types import Experience
 from modules.services.identity.identity import extract_from_self
+
+KIND = "reflection"
+READING = "reading"
+"""The kind of the rows that hold questions, the loop of their turns, and their skill."""
+
+READ = "read"
+"""The `act` of the journal entry about a question that was looked up."""
+
+OTHERS = frozenset({"stranger", "peer"})
+"""The trust levels of experiences with other people."""
+
+Objection = Literal["Needs Experience", "One Source", "Wish Of Others", "Gives Orders"]
+"""Why a change of SELF.md is refused; the name of a subsection of `Answers` in the skill `own-tools`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectionTurn:
+    """What a reflection may cite: the experiences that it was shown, by name, and the cause of the skill to write."""
+
+    experiences: Mapping[str, Experience]
+    proposal: str = ""
+
+    def cited(self, names: Iterable[str]) -> tuple[Experience, ...]:
+        """Return the experiences of these names that the turn was shown, each once."""
+        return tuple(self.experiences[name] for name in dict.fromkeys(names) if name in self.experiences)
+
+    @property
+    def has_others(self) -> bool:
+        """Whether the turn was shown experiences with others, cited or not."""
+        return any(one.trust in OTHERS for one in self.experiences.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingTurn:
+    """What a reading was shown: addresses, each with the DID of the author."""
+
+    seen: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectionDone(Event):
+    """A reflection changed SELF.md; `text` is what the SOUL says about it."""
+
+    text: str
+
 
 INTERVAL = timedelta(hours=6)
 SOONEST = timedelta(hours=1)

@@ -16,12 +16,11 @@ from common.constants import DAY_MS
 from common.facts import ReadingFacts
 from common.provenance import Provenance
 from common.text.untrusted import one_line
-from modules.lives.growth.policy import INTERVAL
-from modules.lives.growth.types import READ, READING, ReadingTurn
+from modules.lives.growth.policy import INTERVAL, READ, READING, ReadingTurn
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import Message
-from modules.runtime.scheduler.quiet_hours import is_quiet
+from modules.runtime.scheduler.policy import is_quiet
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner

@@ -18,7 +18,7 @@ from common.text.graphemes import truncate_graphemes
 from common.text.injections import gives_orders
 from common.text.untrusted import clean
 from modules.lives.messages.types import Burst, DraftAnswer, ToldDrafts
-from modules.runtime.scheduler.quiet_hours import is_quiet_hours
+from modules.runtime.scheduler.policy import is_quiet_hours
 from modules.services.explanation.drafts import Draft
 from modules.services.outbox.approval import read_answer
 from modules.services.outbox.bodies import DirectMessageBody

@@ -10,7 +10,7 @@ from typing import Literal
 from common.clock import Clock, local, parse_iso
 from common.errors import BudgetExceeded, NotWaiting, Transient
 from common.text.untrusted import one_line
-from modules.lives.messages.orders import Orders, OwnerNotices
+from modules.lives.messages.alarms import Orders, OwnerNotices
 from modules.lives.messages.perceive import LOOP
 from modules.lives.messages.policy import (
     MOST_DRAFTS,

@@ -16,9 +16,9 @@ from adapters.space.types import HOST
 from common.clock import Clock, doubled
 from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, SoulError
+from modules.lives.space.classifiers import FirstLook
 from modules.lives.space.commitment_maker import LOOP, JournalReporter, Note
 from modules.lives.space.config import SPACE_CHECK_INTERVAL_MS, SpaceConfig, SpaceConfigFile
-from modules.lives.space.first_look import FirstLook
 from modules.lives.space.host_request import SPACE_REPLAYED_REQUEST_MAX_AGE_MS, is_open
 from modules.lives.space.perceive import EndingNoted, Engaged, OpenedTalk, RoomConversation, RoomPerceiver, WordsRefused
 from modules.lives.space.policy import should_open, wait_s
@@ -28,8 +28,7 @@ from modules.lives.space.respond import PendingDecision, Resolved, RoomResponder
 from modules.lives.space.snapshot_builder import SnapshotBuilder
 from modules.lives.space.speak import DelayedMessage, ProposedMessage, Speaker, SpeakResult
 from modules.lives.space.types import CheckCode, CheckResult, HistoryEntry
-from modules.runtime.scheduler.policy import get_timer_jitter
-from modules.runtime.scheduler.types import Loop, Outcome, Runs
+from modules.runtime.scheduler.policy import Loop, Outcome, Runs, get_timer_jitter
 from modules.services.commitments.naming import QueuedCommitment
 from modules.services.commitments.policy import is_of_room
 from modules.services.peers.room_identity import IdentityPublisher

@@ -1,4 +1,4 @@
-"""Classifies the host's messages, and judges whether a message repeats a point or has a fault. All may ask the model.
+"""Small questions about talk: what the host means, whether a message repeats or has a fault, whether to look closer.
 
 An intent is read from the form of the text if that is clear, else by the model, which also sees the lines before. If
 the model fails, a doubtful message counts as discussion, from which nothing follows, and the next look asks again; if
@@ -6,6 +6,10 @@ its answer has no label, up to three times.
 
 In doubt a message may be said: a judge that fails blocks nobody. Answers are kept in memory as long as the process and
 the conversation last.
+
+A first look at talk among peers saves the whole prompt. It is taken only if silence leaves nobody without an answer:
+the host said nothing new, nothing is open except what a peer works on, and nobody names us. In doubt, or if the
+question fails, the whole prompt decides.
 """
 
 from __future__ import annotations
@@ -21,12 +25,16 @@ from typing import Protocol
 from cachetools import LRUCache
 
 from common.constants import ECHO_SHORT_STEMS
-from common.errors import Fatal, SoulError
+from common.errors import BudgetExceeded, Fatal, SoulError
+from common.text.closings import is_low_value_closing
 from common.text.echo import EnsembleEchoResult, tokenize_with_stemming
 from common.text.host_intent import HostIntent, classify_host_intent_structural
 from common.text.untrusted import one_line
 from modules.lives.space.commitment_maker import LOOP
-from modules.lives.space.types import Check, HostLine, Meaning
+from modules.lives.space.host_request import is_done_chat
+from modules.lives.space.request_parser import shown as name_shown
+from modules.lives.space.snapshot import RoomSnapshot
+from modules.lives.space.types import Check, HistoryEntry, HostLine, Meaning
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.agent.verdicts import SKILL, Verdicts
@@ -278,3 +286,56 @@ def new_facts(message: str, said: Sequence[str]) -> tuple[str, ...]:
     """Return the figures, links and names of code in `message` that nobody has used, in order."""
     known = {fact for text in said for fact in _FACT.findall(text)}
     return tuple(fact for fact in dict.fromkeys(_FACT.findall(message)) if fact not in known)
+
+
+QUESTION = "First Look"
+_SILENT = "LISTEN"
+_SHOWN, _CHARS = 6, 320
+_CLOSINGS = "only thanks, good-byes and announcements of finished work were said"
+_NOTHING = "a first look found nothing to add"
+_AT_WORK = "only the one who acts on the request has spoken"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """Asks `verdicts`, worded by the skill `space-judgement`."""
+
+    verdicts: Verdicts
+
+    async def reason_for_silence(self, snapshot: RoomSnapshot) -> str:
+        """Return why nothing is to be said; "" if the whole prompt has to decide.
+
+        Raises:
+            BudgetExceeded: there is no budget for the question.
+            Fatal: as the gateway.
+
+        """
+        if not is_idle_talk(snapshot):
+            return ""
+        if snapshot.is_open and all(entry.name == snapshot.owner for entry in snapshot.batch):
+            return _AT_WORK
+        if all(is_low_value_closing(entry.content) or is_done_chat(entry.content) for entry in snapshot.batch):
+            return _CLOSINGS
+        try:
+            answer = await self.verdicts.ask(QUESTION, examples=f"{QUESTION} Examples", said=shown(snapshot.history))
+        except (BudgetExceeded, Fatal):
+            raise
+        except SoulError:
+            # NOTE(self): the whole prompt goes to the same model, and an error that persists is reported there.
+            return ""
+        return _NOTHING if answer.startswith(_SILENT) else ""
+
+
+def is_idle_talk(snapshot: RoomSnapshot) -> bool:
+    """Return whether everything new is talk of peers that needs nothing from us."""
+    if not snapshot.batch or snapshot.opens or snapshot.needs_repo or snapshot.follow_up != "none":
+        return False
+    if snapshot.is_open and (snapshot.is_owner or not snapshot.is_claimed):
+        return False
+    me = snapshot.me.casefold()
+    return not any(entry.is_host or me in entry.content.casefold() for entry in snapshot.batch)
+
+
+def shown(history: Sequence[HistoryEntry]) -> list[str]:
+    """Return the newest messages, cut, each with its speaker."""
+    return [f"{name_shown(entry.name, is_host=entry.is_host)}: {entry.content[:_CHARS]}" for entry in history[-_SHOWN:]]

@@ -24,8 +24,8 @@ from common.schemas import (
     validate_commitments,
 )
 from common.text.untrusted import one_line
+from modules.lives.space.classifiers import is_idle_talk
 from modules.lives.space.config import SpaceConfig, format_space_config_for_prompt
-from modules.lives.space.first_look import is_idle_talk
 from modules.lives.space.request_parser import listed as listed_names
 from modules.lives.space.request_parser import shown, told, transcript
 from modules.lives.space.snapshot import RoomSnapshot

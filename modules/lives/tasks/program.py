@@ -16,11 +16,11 @@ from common.clock import Clock
 from common.files import delete_tree
 from common.provenance import Provenance
 from common.text.untrusted import one_line
-from modules.lives.tasks.code.work import CodeWork, TaskFolder
+from modules.lives.tasks.code import CodeWork, TaskFolder
 from modules.lives.tasks.execute import done_in_time
 from modules.lives.tasks.offering import TaskStopped, read
 from modules.lives.tasks.types import UNCLAIMED, Blocked, Deferred, Failed, HeldTask, Opened, Stopped, TaskWorker
-from modules.runtime.sandbox.types import MIB
+from modules.runtime.sandbox.policy import MIB
 from modules.services.claims.offers import place_of
 from modules.services.coding.gates import Closed
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, in_tree, run_suites

@@ -121,7 +121,7 @@ class TaskWorker(Protocol):
     """Does one kind of task. Another kind of work is added to the life as another worker.
 
     The workers are passed to `build_task_life` in a fixed order. The first that can do a task does it, and a task that
-    none can do is never claimed. `DocumentWork` in `documents/compose.py` is one of them.
+    none can do is never claimed. `DocumentWork` in `documents.py` is one of them.
 
     When `do` is called, the task is claimed and marked in progress on its plan. The life keeps the claim alive
     meanwhile, and cancels `do` if the claim is lost, if the SOUL is paused, after `WORK_LIMIT_S`, and when the program

@@ -1,6 +1,6 @@
 """Checks whether a workspace without open work is finished: it gets an issue with what is missing, or a sentinel.
 
-After a plan, its scenarios are checked first (`modules/lives/tasks/scenarios`).
+After a plan, its scenarios are checked first (`modules/lives/tasks/scenarios.py`).
 
 What cannot be read decides nothing: only a page that certainly does not exist counts as missing.
 """

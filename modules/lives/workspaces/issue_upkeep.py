@@ -1,4 +1,4 @@
-"""Looks after the issues and free tasks of a workspace, and closes issues in which nothing happens.
+"""Looks after the issues and free tasks of a workspace, closes idle issues, and tells of an edit that was lost.
 
 One task at a time is offered to the tasks life; issues that are not plans are passed to the GitHub life. The owner is
 told about tasks that the SOUL cannot do.
@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Literal
 
 from adapters.github.client import GitHub
+from adapters.github.history import LostEdit
 from adapters.github.types import Issue, Repo
 from common.clock import Clock, iso
 from common.wording import counted
@@ -28,7 +29,7 @@ from modules.lives.workspaces.policy import (
     tasks_to_claim,
 )
 from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
-from modules.runtime.events import Publish
+from modules.runtime.events import Event, Publish
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.offers import TASK, TaskOffered, TaskPlace, TaskStanding, place_of, standing_of
@@ -42,6 +43,33 @@ from modules.services.work.types import WorkItem
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
+
+
+@dataclass(frozen=True, slots=True)
+class EditWasLost(Event):
+    """An edit by somebody else is now only in the edit history."""
+
+    lost: LostEdit
+
+
+@dataclass(frozen=True, slots=True)
+class LostEditNotice:
+    """Comments once on the issue or pull request, and records it for the owner."""
+
+    writer: GitHubWriter
+    journal: Journal
+    phrase: Phrase
+
+    async def tell(self, event: EditWasLost) -> None:
+        """Report one lost edit."""
+        repo, number, edit = event.lost.repo, event.lost.number, event.lost.edit
+        summary = f"Replaced an edit by @{edit.editor} on {repo.full_name}#{number}"
+        reason = "it was made at the same moment as mine and could not be restored; it is in the edit history there"
+        await self.journal.record(Entry("error", "github", summary, line="warn", reason=reason))
+        key = act_key(repo, number, f"lost-edit:{edit.editor}:{edit.at}")
+        words = self.phrase("github.edit_lost", editor=edit.editor, at=edit.at)
+        await self.writer.comment(repo, number, key, words)
+
 
 _MOST_ROWS = 100
 CanDo = Callable[[Task], bool]

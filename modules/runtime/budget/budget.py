@@ -25,11 +25,16 @@ from common.provenance import Importance
 from common.settings import Settings
 from modules.runtime.budget import ledger
 from modules.runtime.budget.policy import (
+    MICRO,
     ROOMS,
     ROOMS_PERCENT,
     STRANGERS_PERCENT,
     USEFUL_TOKENS,
+    Caps,
     Leave,
+    Report,
+    Spent,
+    Step,
     counted,
     day_of,
     density_shown,
@@ -60,7 +65,6 @@ from modules.runtime.budget.report import (
     report_of,
     spoken_duration,
 )
-from modules.runtime.budget.types import MICRO, Caps, Report, Spent, Step
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 
 from common.provenance import Importance
-from modules.runtime.budget.types import MICRO, Amount, Caps, Day, Share, Spent
+from modules.runtime.budget.policy import MICRO, Amount, Caps, Day, Share, Spent
 from modules.runtime.database import marks
 from modules.runtime.llm.connection import Reservation
 from modules.runtime.llm.dialect import has_pictures

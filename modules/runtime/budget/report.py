@@ -11,8 +11,21 @@ from common.provenance import Importance
 from common.settings import Settings
 from common.wording import counted, cut_off, number, purpose, set_aside
 from modules.runtime.budget import ledger
-from modules.runtime.budget.policy import day_of, fraction, has_room, seconds_left, step_at
-from modules.runtime.budget.types import MICRO, Amount, Caps, Day, Report, Share, Spent, Step
+from modules.runtime.budget.policy import (
+    MICRO,
+    Amount,
+    Caps,
+    Day,
+    Report,
+    Share,
+    Spent,
+    Step,
+    day_of,
+    fraction,
+    has_room,
+    seconds_left,
+    step_at,
+)
 from modules.runtime.database import marks
 
 _MARK = "budget_timezone"

@@ -35,7 +35,7 @@ from modules.runtime.database.file import (
     too_new,
     too_old,
 )
-from modules.runtime.database.functions import know_texts
+from modules.runtime.database.people import know_texts
 from modules.runtime.sleep_note import request_wake
 
 T = TypeVar("T")

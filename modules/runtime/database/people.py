@@ -1,4 +1,4 @@
-"""Declares what a table holds about a person, once, in the package that owns it, for both reporting and forgetting.
+"""Declares once what a table holds about a person, and gives SQL our functions about texts and people.
 
 Of a person who was forgotten only a hash of the DID remains, made with a secret of this home.
 """
@@ -13,8 +13,10 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from common.person import Held, Trace
+from common.person import Held, Person, Trace
 from common.session_keys import FORMER_PREFIX, MAIN_PREFIX
+from common.text.handles import named_handles
+from common.text.unspaced import index_tokens
 from modules.runtime.database import marks
 
 _MARK = "tombstone_secret"
@@ -36,7 +38,7 @@ class PersonalTable:
     """The rows of one table that belong to a person, and what other rows hold about a person.
 
     All of it is SQL. It may name `:did`, `:part` and, as JSON lists, `:posts`, `:intents` and `:sessions` of the trace.
-    It may use the functions of `modules/runtime/database/functions.py`.
+    It may use the functions of `modules/runtime/database/people.py`.
 
     Attributes:
         name: the table.
@@ -157,3 +159,49 @@ def _values(trace: Trace) -> dict[str, str]:
         "part": trace.person.part,
         **{name: json.dumps(sorted(keys)) for name, keys in listed.items()},
     }
+
+
+def know_texts(connection: sqlite3.Connection) -> None:
+    """Give `connection` functions of a text.
+
+    `named_handles`: the handles that it names as accounts, as a JSON list; `index_tokens`: each after a space.
+    """
+    connection.create_function("named_handles", 1, lambda text: json.dumps(named_handles(text)), deterministic=True)
+    connection.create_function(
+        "index_tokens", 1, lambda text: "".join(f" {token}" for token in index_tokens(text)), deterministic=True
+    )
+
+
+def know_person(connection: sqlite3.Connection, person: Person, without_copies: Callable[[str], str] = str) -> None:
+    """Give `connection` functions about `person`.
+
+    `is_in(dids)`: whether a row is tied to them; `holds_did(text, ...)`; `named(text, ...)`: whether a text holds the
+    DID or a handle, and `called(text)`: a display name, both only to report it; `without_did(dids)`, `redacted(text)`
+    and `redacted_json(text)`: a text without them; `without_copies(text)`: the given function; and `json_field`.
+    """
+    connection.create_function("json_field", -1, json_field, deterministic=True)
+    connection.create_function("without_copies", 1, without_copies)
+    connection.create_function("is_in", 1, person.is_in)
+    connection.create_function("holds_did", -1, person.holds_did)
+    connection.create_function("named", -1, person.is_named_in)
+    connection.create_function("called", 1, person.is_called_in)
+    connection.create_function("without_did", 1, lambda text: person.without_did(text) if text else text)
+    connection.create_function("redacted", 1, lambda text: person.redacted(text) if text else text)
+    connection.create_function("redacted_json", 1, lambda text: person.redacted_json(text) if text else text)
+
+
+def json_field(text: object, *path: str) -> str | None:
+    """Return the text at `path` in a JSON object, other values as JSON; None if there is none, or it cannot be read.
+
+    A row that cannot be read does not end the statement, as it would with `json_extract`.
+    """
+    try:
+        value = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    if value is None:
+        return None
+    # NOTE(self): half a surrogate pair cannot be UTF-8, and SQLite refuses it.
+    return (value if isinstance(value, str) else json.dumps(value)).encode(errors="replace").decode()

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, ValidationError
 from common.result import ApiResult, Err, Ok
 from modules.runtime.drawing.draw import MOST_BYTES, UPLOAD_MAX_SIDE, DrawnPicture, Purpose
 
-_WORKER = "modules.runtime.drawing.worker"
+_WORKER = "modules.runtime.drawing.draw"
 _ROOT = Path(__file__).resolve().parents[3]
 # NOTE(self): the worker limits its own processor time; on a busy machine that lasts far longer, as it is niced.
 _DEADLINE_S = 300.0

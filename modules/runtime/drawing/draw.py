@@ -1,12 +1,18 @@
-"""Redraws a picture: upright, small enough, and without anything beside what it shows. Pure.
+"""Redraws a picture: upright, small enough, and without anything beside what it shows; and the process that does it.
 
 The size that a file declares is checked before it is decoded. A decoder may still need more memory than that, so
 pictures that others made are redrawn only by `apart.py`.
+
+That process is started by `apart.py` and knows nothing of the SOUL: no environment, no file of the home, no connection.
 """
 
 from __future__ import annotations
 
 import io
+import json
+import os
+import resource
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -15,6 +21,7 @@ from common.result import ApiResult, Err, Ok
 
 if TYPE_CHECKING:
     from PIL import Image
+
 
 Purpose: TypeAlias = Literal["model", "upload"]
 
@@ -185,3 +192,29 @@ def _saved(drawn: Image.Image, kind: str, **options: int) -> bytes:
     out = io.BytesIO()
     drawn.save(out, kind, **options)
     return out.getvalue()
+
+
+MEMORY_MAX_BYTES = 512 * 1024 * 1024
+"""Limits the address space, so whatever a decoder asks for; Python and its libraries take some 100 MB of it."""
+CPU_MAX_S = 10
+_NICE = 5
+
+
+def main() -> None:
+    """Redraw the picture on standard input for the purpose that the command line names."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX_BYTES, MEMORY_MAX_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_MAX_S, CPU_MAX_S))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    os.nice(_NICE)
+    (draw,) = (draw for purpose, draw in FOR.items() if purpose == sys.argv[1])
+    drawn = draw(sys.stdin.buffer.read())
+    if isinstance(drawn, Ok):
+        told = {"mime": drawn.data.mime, "width": drawn.data.width, "height": drawn.data.height}
+        sys.stdout.buffer.write(json.dumps(told).encode() + b"\n" + drawn.data.data)
+    else:
+        sys.stdout.buffer.write(json.dumps({"error": drawn.error}).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

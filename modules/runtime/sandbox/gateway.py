@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from adapters.web.client import trusted_certificates
-from modules.runtime.sandbox.types import MIB, Shared
+from modules.runtime.sandbox.policy import MIB, Shared
 
 Host = tuple[str, int]
 """A host name in lower case, and a port."""

@@ -29,10 +29,15 @@ from common.redact import Redactor
 from modules.runtime.sandbox.cgroup import RunGroup, open_group
 from modules.runtime.sandbox.policy import (
     HOME,
+    MIB,
     PATH,
     SHARED,
     UNBOUND_WARNING,
     UNSAFE_WARNING,
+    Ended,
+    Limits,
+    Ran,
+    Shared,
     environment,
     gated,
     most_memory,
@@ -41,7 +46,6 @@ from modules.runtime.sandbox.policy import (
     rlimits,
     sandboxed,
 )
-from modules.runtime.sandbox.types import MIB, Ended, Limits, Ran, Shared
 
 TICK_S = 0.02
 _DISK_EVERY_S = 0.25

@@ -1,14 +1,68 @@
-"""Computes when a loop runs and who goes first, from the SOUL's name, so that no two act at the same moment."""
+"""Loops: their interface, their outcomes, when each runs and who goes first, and the quiet hours of the SOUL. Pure."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
 
+from common.clock import local
 from common.election import ranked
 from common.intervals import PEER_JITTER_MIN_MS, PEER_JITTER_SPAN_MS, PEER_STEP_MS
 from common.text.strings import rolling_hash
-from modules.runtime.scheduler.types import TIMER_JITTER_PERCENT
+
+TIMER_JITTER_PERCENT = 0.12
+"""The share of its interval by which a timer may differ from one SOUL to another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of one run. `next_in_s` asks for the next run after that many seconds instead of the interval."""
+
+    ran: bool
+    reason: str
+    next_in_s: float | None = None
+
+
+class Runs(Protocol):
+    """The part of the scheduler that is needed to run a loop between its regular runs."""
+
+    async def run_guarded(self, name: str) -> Outcome: ...
+
+    def bring_forward(self, name: str, seconds: float = 0.0) -> None: ...
+
+
+class Loop(Protocol):
+    """Something that a SOUL does again and again. Each loop derives from this class and overrides what differs.
+
+    Attributes:
+        name: unique; also the jitter key.
+        interval_ms: base interval.
+        jitter: share of the interval by which this SOUL's own rhythm may differ.
+        needs_idle: takes the attention lock, so that only one such loop runs at a time.
+        social_only: runs also in a `--social-only` life.
+        at_start: runs once right when the scheduler starts.
+
+    """
+
+    name: str
+    jitter: float = TIMER_JITTER_PERCENT
+    needs_idle: bool = False
+    social_only: bool = True
+    at_start: bool = False
+
+    @property
+    @abstractmethod
+    def interval_ms(self) -> float: ...
+
+    @abstractmethod
+    async def run(self) -> Outcome:
+        """Run the loop once."""
+        ...
+
 
 _BACKOFF_FROM_ERRORS = 2
 _BACKOFF_MAX_FACTOR = 8
@@ -51,3 +105,28 @@ def awareness_skip_probability(errors: int, skipped: int = 0) -> float:
     if errors <= _BACKOFF_FROM_ERRORS or skipped >= _BACKOFF_MAX_FACTOR:
         return 0.0
     return 1 - 1 / min(errors - 1, _BACKOFF_MAX_FACTOR)
+
+
+QUIET_HOURS_START = 23
+QUIET_HOURS_END = 7
+
+
+def is_quiet_hours(hour: int, start: int = QUIET_HOURS_START, end: int = QUIET_HOURS_END) -> bool:
+    """Return whether the local `hour` (0-23) is in `start <= hour < end`, over midnight if need be; never if equal."""
+    if start > end:
+        return hour >= start or hour < end
+    return start <= hour < end
+
+
+def is_quiet(moment: datetime, timezone: str, *, keeps_hours: bool) -> bool:
+    """Return whether a moment is in the quiet hours of a time zone; `keeps_hours` is off where days are shortened."""
+    return keeps_hours and is_quiet_hours(local(moment, timezone).hour)
+
+
+def not_at_night(moment: datetime, timezone: str, *, keeps_hours: bool) -> datetime:
+    """Return the moment; if it is in the quiet hours, return their end."""
+    if not is_quiet(moment, timezone, keeps_hours=keeps_hours):
+        return moment
+    wall = local(moment, timezone)
+    end = wall.replace(hour=QUIET_HOURS_END, minute=0, second=0, microsecond=0, fold=0)
+    return end if end > wall else end + timedelta(days=1)

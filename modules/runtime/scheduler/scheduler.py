@@ -19,8 +19,7 @@ from common.errors import Fatal, MachineTrouble, StorageError, Transient
 from modules.runtime.events import Event, Publish, discard
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.policy import get_timer_jitter
-from modules.runtime.scheduler.types import Loop, Outcome
+from modules.runtime.scheduler.policy import Loop, Outcome, get_timer_jitter
 
 if TYPE_CHECKING:
     from apscheduler.schedulers.asyncio import AsyncIOScheduler

@@ -37,9 +37,8 @@ from common.text.github_text import (
 from common.text.strings import both_ends
 from common.text.untrusted import clean, legible
 from modules.runtime.llm.dialect import ToolAnswer, ToolCall, ToolSpec
-from modules.runtime.sandbox.policy import WORK
+from modules.runtime.sandbox.policy import WORK, Limits
 from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.sandbox.types import Limits
 from modules.services.coding.gates import any_named
 from modules.services.coding.suite_files import NOT_SOURCE
 from modules.services.coding.suites import SUITE_SECONDS, in_tree, suite_limits

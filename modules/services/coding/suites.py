@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from common.files import open_to_owner, readable_name, small_text, walk
+from modules.runtime.sandbox.policy import MIB, Limits, Ran
 from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.sandbox.types import MIB, Limits, Ran
 from modules.services.coding import python_tests
 from modules.services.coding.suite_files import (
     CARGO,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from common.text.untrusted import clean
-from modules.runtime.sandbox.types import Ended
+from modules.runtime.sandbox.policy import Ended
 from modules.services.coding.python_tests import EMPTY, MISSING
 
 SuiteOutcome = Literal[

@@ -15,8 +15,8 @@ from common.constants import OWNER_CAUSE
 from common.errors import UsageError
 from common.settings import Settings
 from common.text.graphemes import shortened
+from modules.runtime.budget.policy import Report
 from modules.runtime.budget.report import report_at, zone_of
-from modules.runtime.budget.types import Report
 from modules.runtime.control import Control
 from modules.runtime.database import marks
 from modules.runtime.database.file import reading

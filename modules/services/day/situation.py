@@ -12,8 +12,8 @@ from typing import Any
 from common.clock import parse_iso
 from common.settings import Settings
 from common.text.graphemes import shortened
+from modules.runtime.budget.policy import Report
 from modules.runtime.budget.report import report_at, used_up
-from modules.runtime.budget.types import Report
 from modules.runtime.control import Standing
 from modules.runtime.home import Home
 from modules.services.agent.attention_list import AttentionNeeds, Item

@@ -14,7 +14,7 @@ from common.text.handles import with_handles
 from common.text.untrusted import clean, one_line
 from common.wording import counted, deed, number, part_name, told_reason, wrapped
 from common.wording import rule as rule_words
-from modules.runtime.journal.stop_reasons import CUT_OFF
+from modules.runtime.journal.types import CUT_OFF
 from modules.runtime.llm.dialect import without_status
 from modules.services.coding.types import CodingStep
 from modules.services.craft.wording import proposal_stands

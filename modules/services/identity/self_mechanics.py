@@ -13,7 +13,7 @@ from common import constants as c
 from common.constants import HOUR_MS, MINUTE_MS
 from common.text.patterns import lazy
 from common.text.strings import straighten
-from modules.runtime.scheduler.quiet_hours import QUIET_HOURS_END, QUIET_HOURS_START
+from modules.runtime.scheduler.policy import QUIET_HOURS_END, QUIET_HOURS_START
 
 _DAY_NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _ALL, _WEEKDAYS, _WEEKENDS = frozenset(range(7)), frozenset(range(5)), frozenset({5, 6})

@@ -70,7 +70,7 @@ def copies_of(connection: sqlite3.Connection, did: str) -> dict[str, bool]:
     """Return the memories that are tied to an account, and whether each is deleted with it or loses its names.
 
     A memory is its subject and body, separated by a newline. The connection must know the person
-    (`modules/runtime/database/functions.py`).
+    (`modules/runtime/database/people.py`).
     """
     query = f"SELECT subject || char(10) || body AS body, {_THEIRS} AS goes FROM memories WHERE {_TIED} ORDER BY goes"  # noqa: S608 - constants
     return {str(row["body"]): bool(row["goes"]) for row in connection.execute(query, {"did": did})}

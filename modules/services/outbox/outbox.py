@@ -22,7 +22,7 @@ from modules.runtime.budget.report import zone_of
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.types import Loop, Outcome
+from modules.runtime.scheduler.policy import Loop, Outcome
 from modules.services.outbox import approval, audit, people, policy, store
 from modules.services.outbox.act_words import act_words, end_of
 from modules.services.outbox.bodies import IntentKind

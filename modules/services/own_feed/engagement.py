@@ -19,7 +19,7 @@ from common.wording import counted
 from modules.runtime.control import Standing
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.types import Loop, Outcome
+from modules.runtime.scheduler.policy import Loop, Outcome
 from modules.services.outbox.bodies import DeleteBody
 from modules.services.outbox.gates import FeedPaceGate
 from modules.services.outbox.outbox import Outbox

@@ -25,8 +25,7 @@ from common.settings import Approval
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.journal.rows import Journal
-from modules.runtime.journal.stop_reasons import UNFINISHED
-from modules.runtime.journal.types import Entry
+from modules.runtime.journal.types import UNFINISHED, Entry
 from modules.runtime.llm.dialect import Message, Text, ToolAnswer
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.onboarding import Onboarding

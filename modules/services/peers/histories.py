@@ -30,7 +30,7 @@ from common.text.untrusted import one_line
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.record_file import FileRecord, Moment, RecordFile
-from modules.runtime.scheduler.types import Loop, Outcome
+from modules.runtime.scheduler.policy import Loop, Outcome
 from modules.services.inbox import received
 from modules.services.outbox.bodies import IntentKind, PostBody, ReplyBody
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody, PullRequestBody, ReviewBody

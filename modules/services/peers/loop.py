@@ -17,9 +17,8 @@ from common.settings import Settings
 from modules.runtime.control import Standing
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.quiet_hours import is_quiet
+from modules.runtime.scheduler.policy import Loop, Outcome, is_quiet
 from modules.runtime.scheduler.scheduler import Attention
-from modules.runtime.scheduler.types import Loop, Outcome
 from modules.services.outbox.bodies import FollowBody, PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction

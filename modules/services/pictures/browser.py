@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from modules.runtime.sandbox.gateway import open_gateway
+from modules.runtime.sandbox.policy import MIB, Limits
 from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.sandbox.types import MIB, Limits
 
 # NOTE(self): the binaries themselves; the scripts of the same name read settings that the sandbox does not have.
 _PROGRAMS = (

@@ -28,7 +28,7 @@ from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.runtime.scheduler.types import Loop, Outcome
+from modules.runtime.scheduler.policy import Loop, Outcome
 from modules.services.outbox.rules.counts import note
 from modules.services.outbox.rules.rules import COST_UPDATE
 from modules.services.presence.home_lease_policy import (

@@ -23,9 +23,8 @@ from common.result import ApiResult, Err, Ok
 from common.settings import Settings
 from common.text.untrusted import one_line
 from modules.runtime.sandbox.gateway import Upstream, host_of, open_gateway
-from modules.runtime.sandbox.policy import HOME, PATH
+from modules.runtime.sandbox.policy import HOME, MIB, PATH, Limits
 from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.sandbox.types import MIB, Limits
 
 KEPT_S = 3_600.0
 """The seconds for which a copy is kept."""

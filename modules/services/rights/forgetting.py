@@ -24,8 +24,7 @@ from common.person import Held, Person, Trace, needles
 from common.result import ApiResult, Err
 from modules.runtime.database import copies
 from modules.runtime.database.database import Database
-from modules.runtime.database.functions import know_person
-from modules.runtime.database.people import MARKS, PersonalRows, PersonalTable
+from modules.runtime.database.people import MARKS, PersonalRows, PersonalTable, know_person
 from modules.runtime.home import Home
 from modules.runtime.journal.people import JOURNAL_OF_PEOPLE
 from modules.services.craft.proposals import CRAFT_OF_PEOPLE

@@ -12,7 +12,7 @@ from common.constants import STATE_MAX_BYTES
 from common.errors import UsageError
 from common.files import read_bounded
 from common.person import INVALID_HANDLE, Person, Trace, needles
-from modules.runtime.database.functions import know_person
+from modules.runtime.database.people import know_person
 from modules.services.inbox import messages, received
 from modules.services.memory.people import copies_of as remembered
 from modules.services.outbox.people import intents_of

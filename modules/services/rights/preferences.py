@@ -22,7 +22,7 @@ from common.clock import Clock
 from common.person import Person, Trace
 from common.result import ApiResult, Err, Ok, answering
 from modules.runtime.database.database import Database
-from modules.runtime.database.functions import know_person
+from modules.runtime.database.people import know_person
 from modules.services.inbox import received
 from modules.services.memory.people import MEMORIES_OF_PEOPLE
 from modules.services.rights import store, tombstones

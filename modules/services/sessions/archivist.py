@@ -26,7 +26,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import Block, Message, Text, ToolAnswer, ToolCall
-from modules.runtime.scheduler.types import Loop, Outcome
+from modules.runtime.scheduler.policy import Loop, Outcome
 from modules.services.memory.admission import NewMemory, trust_of
 from modules.services.memory.people import with_named_accounts
 from modules.services.sessions import archives, endings, store

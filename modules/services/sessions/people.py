@@ -2,7 +2,7 @@
 
 Each message is tied to the account whose words it holds or answers, a summary to all accounts that it tells about.
 Talks with the owner and in a room belong to nobody but the owner. The connection must know the person
-(`modules/runtime/database/functions.py`).
+(`modules/runtime/database/people.py`).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from common.constants import MINUTE_MS, SECOND_MS
 from common.errors import Fatal
 from common.result import ApiResult, Err, Ok
 from modules.runtime import sleep_note as note
-from modules.runtime.scheduler.types import Loop, Outcome, Runs
+from modules.runtime.scheduler.policy import Loop, Outcome, Runs
 from modules.services.sleep.policy import LEAST, LONGEST, LOOKS_S, AwaitedNext, Rest, judge
 
 _CHECKS_MS = 20.0 * SECOND_MS

@@ -18,8 +18,8 @@ from common.provenance import Importance
 from modules.runtime.control import Standing
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
+from modules.runtime.scheduler.policy import Loop, Outcome, Runs
 from modules.runtime.scheduler.scheduler import Attention
-from modules.runtime.scheduler.types import Loop, Outcome, Runs
 from modules.services.work.table import FAILURES, WorkTable
 from modules.services.work.types import PAUSE_S, STOPPED, Disposition, Handler, Perceiver, WorkItem
 

@@ -14,8 +14,8 @@ from modules.lives.bluesky.perceive import ExpressionLoop, NotificationLoop, Pos
 from modules.lives.bluesky.publish import Conversations, PendingPosts, Publisher, Tidying
 from modules.lives.bluesky.respond import PostPictures, PostResponder
 from modules.lives.bluesky.types import AWARENESS, REQUEST, UNSENT_REPLY
-from modules.runtime.scheduler.types import Loop
-from modules.runtime.stages import Stage
+from modules.runtime.scheduler.policy import Loop
+from modules.runtime.status import Stage
 from modules.services.commitments.writer import ReplyCommitments
 from modules.services.own_feed.engagement import EngagementWatch, OwnFeed, OwnFeedLoop, Pruner
 from modules.services.own_feed.expressions import Expressions

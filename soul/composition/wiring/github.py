@@ -12,6 +12,8 @@ from modules.lives.github.respond import LOOP, PullReviewer, ThreadResponder
 from modules.lives.workspaces.health import HealthCheck
 from modules.lives.workspaces.issue_upkeep import (
     CanDo,
+    EditWasLost,
+    LostEditNotice,
     OfferStep,
     OpenIssues,
     RestingIssues,
@@ -19,7 +21,6 @@ from modules.lives.workspaces.issue_upkeep import (
     UndoableTasks,
 )
 from modules.lives.workspaces.loop import Cycle, PlanAwarenessLoop
-from modules.lives.workspaces.lost_edits import EditWasLost, LostEditNotice
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.plan_news import PlanEnds, ProgressTeller, ThreadNews
 from modules.lives.workspaces.plan_upkeep import (
@@ -35,7 +36,7 @@ from modules.lives.workspaces.sentinel import SentinelStep
 from modules.lives.workspaces.synthesis import SynthesisStep
 from modules.lives.workspaces.types import CycleStep
 from modules.lives.workspaces.wanted import WantedIssues, WorkRequestReader
-from modules.runtime.scheduler.types import Loop
+from modules.runtime.scheduler.policy import Loop
 from modules.services.claims.claimer import Claims
 from modules.services.claims.offers import PLAN_AWARENESS
 from modules.services.outbox.github_writer import GitHubWriter

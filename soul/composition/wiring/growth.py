@@ -8,9 +8,8 @@ from datetime import timedelta
 from functools import partial
 
 from modules.lives.craft.handle import ImprovementHandler, SkillMaker
-from modules.lives.craft.issues import IssueMaker
+from modules.lives.craft.issues import IssueMaker, ProgramMaker
 from modules.lives.craft.perceive import CraftPerceiver
-from modules.lives.craft.program import ProgramMaker
 from modules.lives.growth.handle import GrowthReport, Materials, ReflectionHandler
 from modules.lives.growth.perceive import ReflectionPerceiver, add_reflection
 from modules.lives.growth.reading import ReadingHandler, ReadingPerceiver

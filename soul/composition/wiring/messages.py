@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from common.intervals import MESSAGES_INTERVAL_MS
+from modules.lives.messages.alarms import OrderHandler, Orders, OwnerNotices
 from modules.lives.messages.handle_others import LOOP as OTHERS
 from modules.lives.messages.handle_others import OthersHandler, OthersResponder
-from modules.lives.messages.orders import OrderHandler, Orders, OwnerNotices
 from modules.lives.messages.perceive import LOOP, MessagePerceiver
 from modules.lives.messages.respond import OwnerMessageHandler, OwnerTeller
 from modules.lives.messages.state import MessageState
 from modules.lives.messages.types import OWNER_MESSAGE, OWNER_TALK, OwnerHandler
+from modules.runtime.scheduler.policy import Loop
 from modules.runtime.scheduler.scheduler import Attention
-from modules.runtime.scheduler.types import Loop
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.forgotten import ForgottenPeople
 from modules.services.rights.requests import ForgetRequests

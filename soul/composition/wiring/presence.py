@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modules.lives.bluesky.expression import ExpressionCycle
 from modules.runtime.control_watch import ControlLoop, StandingChecked
-from modules.runtime.stages import Stage
+from modules.runtime.status import Stage
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.turn.facts import agent_facts
 from modules.services.commitments.acts import CommitmentKept

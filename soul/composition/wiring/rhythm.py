@@ -7,12 +7,9 @@ from functools import partial
 
 from adapters.web.client import WebClient, http_transport_factory
 from modules.lives.growth.perceive import unreported_ends
-from modules.lives.messages.alarms import AlarmHandler, AlarmKept, Webhook
-from modules.lives.messages.orders import OwnerNotices
+from modules.lives.messages.alarms import AlarmHandler, AlarmKept, OwnerNotices, Webhook
 from modules.lives.messages.state import MessageState
-from modules.lives.rhythm.heartbeat import HeartbeatHandler
-from modules.lives.rhythm.schedule import ScheduleHandler
-from modules.lives.rhythm.turns import OwnTurns
+from modules.lives.rhythm import HeartbeatHandler, OwnTurns, ScheduleHandler
 from modules.lives.rituals.handle import MemoHandler, OpeningHandler, OwnerComments
 from modules.lives.rituals.perceive import RitualLife, RitualPerceiver
 from modules.lives.rituals.writing import RitualWriter

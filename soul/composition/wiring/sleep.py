@@ -14,10 +14,10 @@ from common.clock import from_local, iso, parse_iso
 from modules.lives.bluesky.expression import ExpressionCycle
 from modules.lives.bluesky.types import HELD_REPLY
 from modules.lives.growth.perceive import ReflectionPerceiver
-from modules.lives.rhythm.heartbeat import HeartbeatHandler
-from modules.runtime.scheduler.types import Loop, Runs
+from modules.lives.rhythm import HeartbeatHandler
+from modules.runtime.scheduler.policy import Loop, Runs
 from modules.runtime.sleep_note import Figures
-from modules.runtime.stages import Stage
+from modules.runtime.status import Stage
 from modules.services.claims.offers import PLAN_AWARENESS
 from modules.services.craft.record import FrictionRecord
 from modules.services.experiences.drafts import KIND as DRAFT_EXPERIENCE

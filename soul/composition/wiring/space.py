@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from adapters.space.client import SpaceClient
 from common.clock import Clock
 from modules.lives.space.act import Participation, ParticipationLoop
-from modules.lives.space.classifiers import MessageJudge, ModelIntentClassifier, ModelMessageJudge
+from modules.lives.space.classifiers import FirstLook, MessageJudge, ModelIntentClassifier, ModelMessageJudge
 from modules.lives.space.commitment_maker import CommitmentMaker, JournalReporter, OwnLines
 from modules.lives.space.config import SpaceConfigFile
-from modules.lives.space.first_look import FirstLook
 from modules.lives.space.perceive import RoomConversation, RoomPerceiver
 from modules.lives.space.prompting import Decider, PromptWriter
 from modules.lives.space.respond import RoomResponder

@@ -13,8 +13,8 @@ from common.clock import parse_iso
 from common.constants import SECOND_MS
 from common.result import GONE, Err
 from common.text.untrusted import one_line
-from modules.lives.tasks.code.work import CodeWork
-from modules.lives.tasks.documents.compose import DecisionHandler, DocumentWork, DocumentWriter
+from modules.lives.tasks.code import CodeWork
+from modules.lives.tasks.documents import DecisionHandler, DocumentWork, DocumentWriter
 from modules.lives.tasks.execute import Execution
 from modules.lives.tasks.handle import ClaimDoor, HeldTasks, TaskHandler, TaskLife
 from modules.lives.tasks.merge.handle import MERGES, ConflictHandler, MergeHandler
@@ -27,10 +27,10 @@ from modules.lives.tasks.review.handle import Checkout, ReviewHandler
 from modules.lives.tasks.review.judge import Judge
 from modules.lives.tasks.review.perceive import ReviewPerceiver
 from modules.lives.tasks.review.revise import RevisionHandler
-from modules.lives.tasks.scenarios.handle import ScenarioHandler
+from modules.lives.tasks.scenarios import ScenarioHandler
 from modules.lives.tasks.types import TaskWorker
+from modules.runtime.sandbox.policy import MIB
 from modules.runtime.sandbox.runner import Sandbox, toolchains
-from modules.runtime.sandbox.types import MIB
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.claims.claim_requests import PlanReader

@@ -15,7 +15,7 @@ import pytest
 from common.clock import FakeClock
 from modules.runtime.console import SilentConsole
 from modules.runtime.service_health import FAILURES, ServiceHealth
-from modules.runtime.watchdog import keep_watched
+from modules.runtime.status import keep_watched
 from modules.services.agent.attention_list import DegradedServices
 from modules.services.skills.skills import Skills
 from soul.resources import SKILLS

@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from modules.runtime.stages import Stage, Stages
+from modules.runtime.status import Stage, Stages
 
 ORDER = list(Stage)
 

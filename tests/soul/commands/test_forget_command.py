@@ -21,7 +21,7 @@ from common.errors import SettingsError, UsageError
 from common.facts import PostFacts
 from common.files import write_atomic
 from common.person import SOMEBODY_DID
-from modules.runtime.backup.restoring import write_backup
+from modules.runtime.backup import write_backup
 from modules.runtime.home import Home
 from modules.services.memory.admission import NewMemory
 from modules.services.rights.requests import ForgetRequest, ForgetRequests

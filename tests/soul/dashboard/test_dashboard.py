@@ -17,7 +17,7 @@ from adapters.atproto.records import web_url
 from common.clock import SystemClock
 from common.errors import ConfigError, StorageError
 from common.settings import load_settings
-from modules.runtime.backup.restoring import GIB, restore_backup, write_backup
+from modules.runtime.backup import GIB, restore_backup, write_backup
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import MOVED, Home

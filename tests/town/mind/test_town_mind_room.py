@@ -11,7 +11,7 @@ from common.facts import QuestionFacts, RoomFacts, SaidLine, TurnFacts
 from common.schemas import SpaceDecision, parse_space_decision, validate_commitments
 from common.text.host_intent import classify_host_intent_structural
 from common.text.phrases import has_list
-from modules.lives.tasks.documents.compose import Requirements, judge_document
+from modules.lives.tasks.documents import Requirements, judge_document
 from tests.town.mind.town_mind_prompts import BY_NAME, WORDS, facts, only_call
 from town.github.arrangement import REQUESTS
 from town.mind.scripted import ScriptedMind

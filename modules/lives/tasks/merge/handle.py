@@ -22,7 +22,7 @@ from common.result import GONE, Err, Ok
 from common.text.strings import both_ends
 from common.text.untrusted import clean, one_line
 from common.wording import LineKind, told_outcome
-from modules.lives.tasks.code.work import TreeTests
+from modules.lives.tasks.code import TreeTests
 from modules.lives.tasks.execute import place_of_pull
 from modules.lives.tasks.merge.perceive import MERGE, pull_of
 from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RoundState, judge_merge

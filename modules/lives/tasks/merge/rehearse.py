@@ -17,8 +17,8 @@ from adapters.github.types import PullFile, PullRequest, Repo
 from common.errors import SoulError, Transient
 from common.result import Err, Ok
 from common.text.untrusted import one_line
-from modules.lives.tasks.code.work import CodeWork
-from modules.lives.tasks.documents.policy import is_document
+from modules.lives.tasks.code import CodeWork
+from modules.lives.tasks.documents import is_document
 from modules.lives.tasks.review.handle import Checkout, PullFiles
 from modules.services.coding.suites import suite_change
 from modules.services.work.table import WorkTable

@@ -22,11 +22,18 @@ from common.result import ApiResult, Err, Ok, answering
 from common.text.github_text import without_mentions
 from common.text.untrusted import one_line
 from common.wording import told_outcome
-from modules.lives.tasks.code.work import work_folder
-from modules.lives.tasks.documents.policy import is_document
+from modules.lives.tasks.code import work_folder
+from modules.lives.tasks.documents import is_document
 from modules.lives.tasks.execute import LOST_LOOK_S, first_of
-from modules.lives.tasks.review.judge import Judge, Judgement, ReviewCase, ReviewTools, failing_names, read_background
-from modules.lives.tasks.review.policy import event_for
+from modules.lives.tasks.review.judge import (
+    Judge,
+    Judgement,
+    ReviewCase,
+    ReviewTools,
+    event_for,
+    failing_names,
+    read_background,
+)
 from modules.runtime.sandbox.runner import Sandbox
 from modules.services.claims.claim_requests import PlanReader
 from modules.services.coding.environment.installer import Installer, move_installed

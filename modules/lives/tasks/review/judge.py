@@ -1,4 +1,4 @@
-"""Has the model judge a pull request: the model knows the task, reads changes, looks at files, runs programs.
+"""Has the model judge a pull request, and limits its verdict: it goes no further than the tests allow.
 
 Untrusted text is framed, and programs run on a copy. Nothing is stored between the steps: after a crash the review
 starts again.
@@ -31,7 +31,7 @@ from modules.services.agent.prompt.prompter import Prompter
 from modules.services.claims.claim_requests import PlanReader
 from modules.services.coding.hands import READING, RUN, Hands
 from modules.services.coding.suite_words import failures, outcomes, printed
-from modules.services.coding.suites import SuiteChange
+from modules.services.coding.suites import SuiteChange, SuiteState
 from modules.services.coding.test_output import essential_lines
 from modules.services.github_threads.changes import MOST_CHARS, ShownChanges, changes_of
 from modules.services.outbox.github_bodies import MOST_LINE_COMMENTS
@@ -39,6 +39,35 @@ from modules.services.plans.plan_text import format_task_markdown
 from modules.services.plans.types import parse_task_branch
 from modules.services.skills.skills import Framer, Skills
 from modules.services.workspaces.trust import TrustedAccounts, plan_of
+
+
+def event_for(
+    asked: ReviewEvent, tests: SuiteState, *, is_weakened: bool, is_whole: bool, is_documents: bool
+) -> ReviewEvent:
+    """Return the event of a review for which the model asked for `asked`.
+
+    If the changes make tests fail, the review requests changes. Tests that failed before do not prevent an approval. If
+    no test gave a result, only documents are approved; if there are no tests, nothing that removed them is; and changes
+    that the model saw only in part never are.
+
+    Args:
+        asked: by the model.
+        tests: their result.
+        is_weakened: whether the changes weaken the tests.
+        is_whole: whether the model was shown all changes.
+        is_documents: whether nothing but documents is changed.
+
+    """
+    if tests == "failed":
+        return "REQUEST_CHANGES"
+    is_tried = {
+        "passed": True,
+        "failing_before": True,
+        "unrun": is_documents,
+        "none": not is_weakened,
+    }[tests]
+    return "COMMENT" if asked == "APPROVE" and not (is_tried and is_whole) else asked
+
 
 _MOST_SAID = 3
 _HUNK_LINES, _HUNK_CHARS = 8, 1_000

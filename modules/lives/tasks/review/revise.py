@@ -27,7 +27,7 @@ from common.text.markdown import without_html_comments
 from common.text.strings import both_ends
 from common.text.untrusted import clean, one_line
 from common.wording import told_outcome
-from modules.lives.tasks.code.work import CodeWork, TreeTests, shown_changes
+from modules.lives.tasks.code import CodeWork, TreeTests, shown_changes
 from modules.lives.tasks.execute import WORK_LIMIT_S, first_of, place_of_pull, until_left, until_lost
 from modules.lives.tasks.offering import TAKEN_UP, TaskActs, TaskStopped, read, told_talk, told_task
 from modules.lives.tasks.review.handle import Checkout, PullFiles

@@ -20,8 +20,7 @@ from common.provenance import Provenance
 from common.session_keys import is_main
 from common.text.untrusted import one_line
 from modules.runtime.journal.rows import Journal
-from modules.runtime.journal.stop_reasons import CUT_OFF, Stopped
-from modules.runtime.journal.types import Entry
+from modules.runtime.journal.types import CUT_OFF, Entry, Stopped
 from modules.runtime.llm.dialect import (
     LLM_MAX_TOOL_RESULT_CHARS,
     ChatResult,

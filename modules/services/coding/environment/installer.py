@@ -22,8 +22,8 @@ from pathlib import Path
 from common.clock import Clock
 from common.files import delete_tree, small_text, walk, write_atomic
 from modules.runtime.sandbox.gateway import Host, host_of
+from modules.runtime.sandbox.policy import MIB
 from modules.runtime.sandbox.runner import Sandbox, used_bytes
-from modules.runtime.sandbox.types import MIB
 from modules.services.coding.environment import npm
 from modules.services.coding.environment.npm import has_tests, npm_manager, pages_in, read_files
 from modules.services.coding.environment.room import InstallRoom, reason

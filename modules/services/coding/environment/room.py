@@ -10,8 +10,8 @@ from pathlib import Path
 import uv
 
 from modules.runtime.sandbox.gateway import Gateway, Host, open_gateway
+from modules.runtime.sandbox.policy import MIB, Limits, Ran, Shared
 from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.sandbox.types import MIB, Limits, Ran, Shared
 
 _LIMITS = Limits(
     wall_s=300.0,

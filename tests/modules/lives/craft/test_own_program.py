@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from adapters.github.types import PullRequest, Repo
-from modules.lives.craft.issues import kind_mark
+from modules.lives.craft.issues import ProgramMaker, kind_mark
 from modules.lives.craft.perceive import improve
-from modules.lives.craft.program import ProgramMaker
 from modules.services.craft.bounds import OUT_OF_BOUNDS, out_of_bounds
 from modules.services.outbox.github_bodies import (
     ContentsBody,
@@ -389,7 +388,7 @@ def test_every_bound_is_a_file_of_the_program_and_what_it_holds_is_bound() -> No
     bound = [
         *("tests/security/test_security_sandbox.py", "modules/services/coding/gates.py", ".ci/size", "Makefile"),
         *("modules/services/outbox/rules/approval.py", "modules/runtime/budget/budget.py", "common/provenance.py"),
-        *("modules/runtime/sandbox/runner.py", "modules/services/craft/bounds.py", "modules/lives/craft/program.py"),
+        *("modules/runtime/sandbox/runner.py", "modules/services/craft/bounds.py", "modules/lives/craft/issues.py"),
         *("modules/lives/tasks/program.py", "soul/commands/backup.py", "local_tools/skill_tools.py"),
         *("skills/self-improvement-decision/SKILL.md", "common/redact.py", "common/text/untrusted.py"),
         *("modules/runtime/control.py", "modules/services/presence/home_lease.py"),

@@ -17,7 +17,7 @@ from common.provenance import Provenance
 from modules.lives.craft.handle import ImprovementHandler, SkillMaker
 from modules.lives.craft.perceive import NOTHING, CraftPerceiver, improve
 from modules.lives.growth.policy import objection
-from modules.runtime.database.functions import know_person
+from modules.runtime.database.people import know_person
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import ToolCall

@@ -18,6 +18,7 @@ from modules.lives.github.policy import (
     analyze_issue_thread,
     caller,
     calls_on_lines,
+    format_thread_for_context,
     is_closed_on_leaving,
     may_reenter,
     mentions,
@@ -27,7 +28,6 @@ from modules.lives.github.policy import (
     repeats_own,
     strip_self_mention,
 )
-from modules.lives.github.thread_text import format_thread_for_context
 from modules.lives.github.types import IssueThread, KnownParticipants, ResponseCode, ThreadOptions, Urgency
 from modules.services.workspaces.trust import TrustedAccounts
 from tests.modules.lives.github.threads import ME, at, thread

@@ -9,8 +9,8 @@ import pytest
 
 from adapters.watch import SleepWatch
 from common.provenance import Provenance
+from modules.lives.growth.policy import READING
 from modules.lives.growth.reading import MOST_WAITING, want_to_know
-from modules.lives.growth.types import READING
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import Turn
 from modules.services.day.gathering import DayReader

@@ -16,7 +16,7 @@ from adapters.atproto.types import Actor
 from common.clock import iso
 from common.files import write_atomic
 from common.person import Person, Trace
-from modules.runtime.database.functions import know_person
+from modules.runtime.database.people import know_person
 from modules.services.outbox import store as outbox_store
 from modules.services.rights import store
 from modules.services.rituals.policy import MEMO_KIND, memo_mark, opening_cause

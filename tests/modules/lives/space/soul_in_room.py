@@ -26,7 +26,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.events import EventBus
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry, StoredEntry
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.policy import Outcome
 from modules.services.commitments.acts import CommitmentAbandoned
 from modules.services.commitments.naming import QueuedCommitment
 from modules.services.commitments.queue import CommitmentQueue

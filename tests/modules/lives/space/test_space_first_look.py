@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from common.clock import FakeClock
-from modules.lives.space.first_look import FirstLook, is_idle_talk
+from modules.lives.space.classifiers import FirstLook, is_idle_talk
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.types import HistoryEntry
 from modules.services.agent.verdicts import Verdicts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modules.lives.tasks.scenarios.handle import ScenarioReport, Verdict
+from modules.lives.tasks.scenarios import ScenarioReport, Verdict
 from modules.runtime.llm.dialect import ToolCall
 from tests.shipped_skills import SHIPPED
 

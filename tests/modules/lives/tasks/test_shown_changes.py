@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adapters.git.worktree import BranchChanges, TreeChange
-from modules.lives.tasks.code.work import shown_changes
+from modules.lives.tasks.code import shown_changes
 
 BASE, SHA = "a" * 40, "b" * 40
 

@@ -15,8 +15,8 @@ from common.redact import Redactor
 from modules.lives.tasks.handle import PAUSE_S
 from modules.lives.tasks.offering import TaskActs
 from modules.lives.tasks.types import Failed, HeldTask, Stopped, WorkResult
+from modules.runtime.sandbox.policy import Limits
 from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.sandbox.types import Limits
 from modules.services.claims.policy import LEASE
 from modules.services.plans.types import TaskChange
 from modules.services.plans.update import update_task_in_plan_body

@@ -8,7 +8,7 @@ from random import Random
 from common.clock import SystemClock
 from common.redact import Redactor
 from modules.runtime.budget.budget import Budget
-from modules.runtime.budget.types import Caps
+from modules.runtime.budget.policy import Caps
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS

@@ -13,8 +13,8 @@ from common.clock import FakeClock
 from common.provenance import Importance
 from common.redact import Redactor
 from modules.runtime.budget.budget import Budget
+from modules.runtime.budget.policy import Caps
 from modules.runtime.budget.prices import Price
-from modules.runtime.budget.types import Caps
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS

@@ -21,10 +21,9 @@ import pytest
 
 from common.clock import FakeClock, SystemClock
 from common.errors import BudgetExceeded, SoulError, Transient
-from modules.runtime.budget.policy import input_bound
+from modules.runtime.budget.policy import Caps, input_bound
 from modules.runtime.budget.prices import Price
 from modules.runtime.budget.report import lines
-from modules.runtime.budget.types import Caps
 from modules.runtime.database.file import reading
 from modules.runtime.llm.connection import probe_of
 from modules.runtime.llm.dialect import ChatResult, Message, ToolSpec, Usage

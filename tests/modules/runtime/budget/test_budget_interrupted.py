@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import BudgetExceeded
-from modules.runtime.budget.policy import DENSITY_ANSWERS, DENSITY_BYTES, DENSITY_MARGIN, input_bound
+from modules.runtime.budget.policy import DENSITY_ANSWERS, DENSITY_BYTES, DENSITY_MARGIN, Caps, input_bound
 from modules.runtime.budget.report import lines
-from modules.runtime.budget.types import Caps
 from modules.runtime.llm.connection import Request
 from modules.runtime.llm.dialect import Usage
 from tests.modules.runtime.budget.budget_rig import CHEAP, MAIN, PRICES, Rig, Rules, process, request

@@ -26,7 +26,10 @@ from modules.runtime.budget.policy import (
     LADDER,
     TOKENS_PER_PICTURE,
     USEFUL_TOKENS,
+    Caps,
     Leave,
+    Spent,
+    Step,
     day_of,
     fraction,
     has_share_left,
@@ -44,7 +47,6 @@ from modules.runtime.budget.policy import (
     weigh,
 )
 from modules.runtime.budget.prices import Price, PriceList
-from modules.runtime.budget.types import Caps, Spent, Step
 from modules.runtime.llm.dialect import Usage
 from tests.modules.runtime.budget.budget_rig import CHEAP, Rules, process, request
 

@@ -16,10 +16,9 @@ import pytest
 
 from common.clock import FakeClock
 from common.errors import BudgetExceeded, ConfigError
-from modules.runtime.budget.policy import input_bound
+from modules.runtime.budget.policy import Amount, Caps, Share, input_bound
 from modules.runtime.budget.prices import Price
 from modules.runtime.budget.report import keep_zone, lines, used_up
-from modules.runtime.budget.types import Amount, Caps, Share
 from modules.runtime.home import Home
 from modules.runtime.llm.dialect import Usage
 from soul.commands.budget import run_budget

@@ -20,8 +20,8 @@ import pytest
 from common.clock import FakeClock
 from common.errors import ConfigError, DiskFull
 from common.redact import Redactor
-from modules.runtime.backup.daily import DailyCopy
 from modules.runtime.console import SilentConsole
+from modules.runtime.daily_copy import DailyCopy
 from modules.runtime.database import copies, marks
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS

@@ -20,9 +20,8 @@ import pytest
 from common.redact import Redactor
 from modules.runtime.sandbox.cgroup import RunGroup, open_group
 from modules.runtime.sandbox.gateway import open_gateway
-from modules.runtime.sandbox.policy import PATH, environment, gated, refused, rlimits, sandboxed
+from modules.runtime.sandbox.policy import PATH, Ended, Limits, Ran, environment, gated, refused, rlimits, sandboxed
 from modules.runtime.sandbox.runner import toolchains
-from modules.runtime.sandbox.types import Ended, Limits, Ran
 
 FORKS = """
 import os, sys, time

@@ -23,14 +23,14 @@ from common.errors import Fatal, IdentityError, Transient
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.policy import (
+    Outcome,
     awareness_skip_probability,
     get_agent_jitter,
     get_peer_delay,
     get_timer_jitter,
+    is_quiet_hours,
 )
-from modules.runtime.scheduler.quiet_hours import is_quiet_hours
 from modules.runtime.scheduler.scheduler import MIN_LOOP_INTERVAL_MS, Attention, Scheduler
-from modules.runtime.scheduler.types import Outcome
 from tests.patience import HANG_S, until
 
 

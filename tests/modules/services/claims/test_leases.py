@@ -22,7 +22,7 @@ from adapters.github.types import Repo
 from common.clock import FakeClock
 from common.files import VERSION_KEY
 from common.redact import Redactor
-from modules.lives.tasks.documents.compose import DocumentProblem
+from modules.lives.tasks.documents import DocumentProblem
 from modules.lives.tasks.types import TaskProblem
 from modules.runtime.database.database import Database
 from modules.services.claims.claimer import TaskComments

@@ -20,11 +20,11 @@ from adapters.git.worktree import Worktree
 from common.clock import FakeClock
 from common.errors import SoulError
 from common.redact import Redactor
-from modules.runtime.budget.types import Caps
+from modules.runtime.budget.policy import Caps
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.gateway import LLMGateway
+from modules.runtime.sandbox.policy import Limits
 from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.sandbox.types import Limits
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.trajectory import Trajectories

@@ -11,7 +11,7 @@ import pytest
 from common.redact import MASK
 from common.text.github_text import read_source
 from modules.runtime.llm.dialect import ToolAnswer, ToolCall
-from modules.runtime.sandbox.types import MIB, Limits
+from modules.runtime.sandbox.policy import MIB, Limits
 from modules.services.coding.hands import FINISH, Hands, TreeFiles
 from tests.adapters.results import ok
 from tests.modules.services.coding.coding_rig import CodingRig, does, git, needs_sandbox, open_coding

@@ -12,8 +12,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from common.redact import Redactor
+from modules.runtime.sandbox.policy import Ended
 from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.sandbox.types import Ended
 from modules.services.coding.suite_files import declared_tests
 from modules.services.coding.suite_words import suite_lines
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, SuiteState, read_suites, run_suites

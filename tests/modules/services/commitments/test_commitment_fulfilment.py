@@ -15,7 +15,7 @@ from adapters.space.types import ActionDone, AgentState, StateChanged
 from common.clock import FakeClock
 from common.redact import Redactor
 from common.result import ApiResult, Ok
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.policy import Outcome
 from modules.services.commitments.handle import HELD, CommitmentPresence
 from modules.services.commitments.naming import QueuedCommitment
 from tests.adapters.results import soon_gone

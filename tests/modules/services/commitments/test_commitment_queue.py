@@ -27,7 +27,7 @@ from common.person import Person, Trace
 from common.redact import LEAK, Redactor
 from common.schemas import VALID_COMMITMENT_TYPES
 from common.version import __version__
-from modules.runtime.database.functions import know_person
+from modules.runtime.database.people import know_person
 from modules.runtime.events import Event
 from modules.services.commitments.acts import CommitmentsReady
 from modules.services.commitments.naming import LIVE, QueuedCommitment

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from common.clock import FakeClock
 from common.schemas import Commitment
 from common.text.github_text import comment_body, without_mentions
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.policy import Outcome
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.commitments import texts
 from modules.services.commitments.writer import (

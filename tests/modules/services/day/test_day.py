@@ -20,7 +20,7 @@ from common.errors import UsageError
 from common.provenance import Provenance
 from common.redact import Redactor
 from modules.runtime.budget import ledger
-from modules.runtime.budget.types import Spent
+from modules.runtime.budget.policy import Spent
 from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.database import marks

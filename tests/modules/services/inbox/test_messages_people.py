@@ -6,7 +6,7 @@ import sqlite3
 
 from common.person import Person, Trace
 from modules.runtime.database.database import Database
-from modules.runtime.database.functions import know_person
+from modules.runtime.database.people import know_person
 from modules.services.inbox import messages
 from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.inbox.received import INBOX_OF_PEOPLE

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from common.person import Person
 from modules.runtime.database.database import Database
-from modules.runtime.database.functions import know_person
+from modules.runtime.database.people import know_person
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.inbox import messages, received
 from modules.services.inbox.received import ReceivedPost

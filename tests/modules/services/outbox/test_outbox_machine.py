@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from common.errors import Fatal, NotWaiting
 from common.person import SOMEBODY_DID, Person, Trace
 from modules.runtime.database.database import Database
-from modules.runtime.database.functions import know_person
+from modules.runtime.database.people import know_person
 from modules.services.outbox.people import ACTS_OF_PEOPLE, intents_of
 from modules.services.outbox.types import Intent, ProposedAction, Wait
 from tests.exploration import examples

@@ -20,8 +20,8 @@ from common.clock import FakeClock
 from common.redact import Redactor
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
+from modules.runtime.sandbox.policy import MIB
 from modules.runtime.sandbox.runner import Sandbox
-from modules.runtime.sandbox.types import MIB
 from modules.services.pictures.browser import PageBrowser, browser_program
 from modules.services.pictures.choosing import PictureFinder
 from tests.adapters.results import ok

@@ -22,7 +22,7 @@ from common.provenance import Provenance
 from common.redact import MASK
 from common.result import Ok
 from common.session_keys import OWNER_SESSION
-from modules.runtime.database.functions import know_person
+from modules.runtime.database.people import know_person
 from modules.runtime.home import Home
 from modules.runtime.llm.dialect import Image, Message
 from modules.services.inbox import received

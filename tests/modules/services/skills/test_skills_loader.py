@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import SkillError
-from modules.lives.tasks.documents.compose import DocumentProblem
+from modules.lives.tasks.documents import DocumentProblem
 from modules.services.experiences.types import ExperienceType
 from modules.services.rituals.policy import MemoProblem, OpeningProblem
 from modules.services.skills.contracts import derived

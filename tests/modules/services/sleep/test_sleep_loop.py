@@ -13,7 +13,7 @@ import pytest
 from adapters.watch import SPENT, SleepWatch
 from common.clock import FakeClock
 from common.result import ApiResult, Err, Ok
-from modules.runtime.scheduler.types import Outcome
+from modules.runtime.scheduler.policy import Outcome
 from modules.runtime.sleep_note import Figures, read_note
 from modules.services.sleep.policy import AwaitedNext, judge
 from modules.services.sleep.sleep import SleepLoop

@@ -19,7 +19,7 @@ from common.errors import BudgetExceeded, Transient
 from common.person import Person, Trace
 from modules.runtime.control import Standing
 from modules.runtime.database.database import Database
-from modules.runtime.database.functions import know_person
+from modules.runtime.database.people import know_person
 from modules.runtime.journal.people import JOURNAL_OF_PEOPLE
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention

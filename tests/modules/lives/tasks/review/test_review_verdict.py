@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from adapters.github.types import ReviewEvent
-from modules.lives.tasks.review.policy import event_for
+from modules.lives.tasks.review.judge import event_for
 from modules.services.coding.suites import SuiteState
 
 

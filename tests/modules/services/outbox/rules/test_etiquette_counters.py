@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from adapters.atproto.types import Actor
 from common.clock import FakeClock, ScaledClock
 from common.person import Person, Trace
-from modules.runtime.database.functions import know_person
+from modules.runtime.database.people import know_person
 from modules.services.outbox.bodies import DeleteBody
 from modules.services.outbox.people import ACTS_OF_PEOPLE
 from modules.services.outbox.rules import policy, rules

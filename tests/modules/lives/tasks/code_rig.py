@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from common.redact import Redactor
-from modules.lives.tasks.code.work import CodeWork
+from modules.lives.tasks.code import CodeWork
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.coding.agent import CodingAgent
@@ -15,7 +15,7 @@ from modules.services.coding.environment.types import Indexes
 from modules.services.coding.trajectory import Trajectories
 from modules.services.coding.types import CodingLimits
 from modules.services.plans.types import Task
-from tests.modules.lives.tasks.documents.workplace import SECRET, Workplace
+from tests.modules.lives.tasks.workplace import SECRET, Workplace
 from tests.modules.runtime.llm.scripted_model import Reply
 from tests.modules.services.coding.coding_rig import does
 from tests.shipped_skills import SHIPPED

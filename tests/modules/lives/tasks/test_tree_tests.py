@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adapters.git.worktree import Worktree
-from modules.lives.tasks.code.work import TreeTests
+from modules.lives.tasks.code import TreeTests
 from tests.town.github_place import needs_git
 
 pytestmark = needs_git

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from adapters.github.types import Comment, Repo
-from modules.lives.tasks.code.work import TaskFolder
+from modules.lives.tasks.code import TaskFolder
 from modules.lives.tasks.merge.handle import credit_in
 from modules.lives.tasks.offering import TESTS_PASSED
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, Opened, Stopped
@@ -23,8 +23,8 @@ from modules.services.outbox.github_bodies import PushBody
 from modules.services.repository_rules.policy import Condition
 from tests.adapters.results import err, ok
 from tests.common.test_files import dig
-from tests.modules.lives.tasks.code.code_rig import BRANCH, CODE, TASK, CodeRig
-from tests.modules.lives.tasks.documents.workplace import GARDEN
+from tests.modules.lives.tasks.code_rig import BRANCH, CODE, TASK, CodeRig
+from tests.modules.lives.tasks.workplace import GARDEN
 from tests.modules.runtime.llm.scripted_model import refuses
 from tests.modules.services.coding.coding_rig import does, needs_sandbox
 from tests.shipped_skills import SHIPPED, phrase

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.modules.lives.tasks.code.code_rig import CodeRig
-from tests.modules.lives.tasks.documents.workplace import open_workplace
+from tests.modules.lives.tasks.code_rig import CodeRig
+from tests.modules.lives.tasks.workplace import open_workplace
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Has the model write the documents that a task asks for, checks them, and offers them as a pull request.
+"""Decides which tasks ask for documents, has the model write them, checks them, offers them as a pull request.
 
 A faulty first try is sent back once with its faults.
 """
@@ -20,7 +20,6 @@ from common.text.echo import is_loop, plain_words, tokenize_with_stemming
 from common.text.markdown import is_meaningful, is_wrapping, outline, unwrapped
 from common.text.strings import both_ends
 from common.text.untrusted import clean, one_line
-from modules.lives.tasks.documents.policy import is_document_task, is_page
 from modules.lives.tasks.offering import Offering, TaskActs, TaskStopped, read
 from modules.lives.tasks.types import UNCLAIMED, Deferred, Failed, HeldTask, Opened, Stopped, TaskWorker, WorkResult
 from modules.runtime.llm.dialect import ChatResult, Message
@@ -34,6 +33,29 @@ from modules.services.plans.types import AGENTS_PAGE, SCENARIOS_PAGE, FoundPlan,
 from modules.services.rituals.policy import DECISION_KIND, DECISION_TASK
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition, Handler, WorkItem
+
+MOST_DOCUMENTS = 3
+"""How many documents one task may ask for."""
+
+_PATH_CHARS = 120
+_NAME = re.compile(r"[\w-][\w. -]{0,99}")
+
+
+def is_document_task(task: Task) -> bool:
+    """Return whether a task names only Markdown documents, at least one and at most `MOST_DOCUMENTS`."""
+    return 0 < len(task.files) <= MOST_DOCUMENTS and all(map(is_document, task.files))
+
+
+def is_page(path: str) -> bool:
+    """Return whether a path is that of a workspace page, which is rewritten if it exists already."""
+    return path.rpartition("/")[2].lower() in {AGENTS_PAGE.lower(), SCENARIOS_PAGE.lower()}
+
+
+def is_document(path: str) -> bool:
+    """Return whether a path from the root is that of a Markdown document, in no hidden folder, in plain characters."""
+    parts = path.split("/")
+    return len(path) <= _PATH_CHARS and path.lower().endswith(".md") and all(_NAME.fullmatch(part) for part in parts)
+
 
 DocumentProblem = Literal[
     "Empty",

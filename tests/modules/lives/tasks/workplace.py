@@ -16,7 +16,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo
 from common.redact import Redactor
 from common.settings import Approval
-from modules.lives.tasks.documents.compose import DocumentWork, DocumentWriter
+from modules.lives.tasks.documents import DocumentWork, DocumentWriter
 from modules.lives.tasks.offering import Offering
 from modules.lives.tasks.types import HeldTask, TaskWorker
 from modules.runtime.console import SilentConsole

@@ -16,7 +16,7 @@ from common.errors import Transient
 from common.facts import QuestionFacts
 from common.text.markdown import without_links
 from common.text.untrusted import clean, one_line
-from modules.lives.tasks.code.work import CodeWork, TaskFolder
+from modules.lives.tasks.code import CodeWork, TaskFolder
 from modules.runtime.llm.dialect import ToolAnswer, ToolCall, ToolSpec
 from modules.services.claims.claim_requests import ClaimRequests, PlanReader, PlanReading
 from modules.services.claims.claimer import plain

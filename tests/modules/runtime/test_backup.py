@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import HomeLocked, SoulError, StorageError, UsageError
-from modules.runtime.backup.restoring import (
+from modules.runtime.backup import (
     MAGIC,
     RestoredHome,
     SealedReader,
@@ -38,7 +38,7 @@ MOST = 1024 * 1024
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from modules.runtime.backup.restoring import restore_backup
+from modules.runtime.backup import restore_backup
 
 def die(event, _):
     global step

@@ -11,8 +11,14 @@ from dataclasses import replace
 import pytest
 
 from adapters.github.types import PullBranch, PullRequest
-from modules.lives.tasks.documents.compose import MOST_CHARS, Requirements, document_in, judge_document, missing_words
-from modules.lives.tasks.documents.policy import is_document_task
+from modules.lives.tasks.documents import (
+    MOST_CHARS,
+    Requirements,
+    document_in,
+    is_document_task,
+    judge_document,
+    missing_words,
+)
 from modules.lives.tasks.offering import choose_branch
 from modules.lives.tasks.types import AlreadyDone, HeldTask, WorkResult
 from modules.services.plans.types import Plan, Task
@@ -20,8 +26,8 @@ from modules.services.workspaces.trust import TrustedAccounts
 from soul.composition.wiring.tasks import build_document_work
 from tests.adapters.results import ok
 from tests.cpu_time import takes_less
-from tests.modules.lives.tasks.documents.workplace import DOCUMENT, GOAL
 from tests.modules.lives.tasks.site import SITE, Work, site_with_plan
+from tests.modules.lives.tasks.workplace import DOCUMENT, GOAL
 from tests.running_town import RunningTown
 from tests.shipped_skills import phrase
 from tests.town.github_place import needs_git

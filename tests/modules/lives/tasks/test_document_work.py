@@ -16,7 +16,7 @@ from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.types import ProposedAction, Verdict
 from modules.services.plans.types import claim_key
 from tests.adapters.results import ok
-from tests.modules.lives.tasks.documents.workplace import DOCUMENT, GARDEN, PLAN, SECRET, Workplace, open_workplace
+from tests.modules.lives.tasks.workplace import DOCUMENT, GARDEN, PLAN, SECRET, Workplace, open_workplace
 from tests.town.github_place import needs_git
 from town.github.values import Fault
 

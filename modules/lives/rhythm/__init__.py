@@ -1,1 +1,0 @@
-"""The SOUL's own time: turns for what was scheduled, and for HEARTBEAT.md."""

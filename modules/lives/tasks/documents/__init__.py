@@ -1,1 +1,0 @@
-"""The first kind of task work: Markdown documents are written and offered as a pull request."""

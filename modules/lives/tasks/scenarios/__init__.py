@@ -1,1 +1,0 @@
-"""Tries the scenarios of a workspace after a plan is completed."""
