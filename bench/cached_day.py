@@ -55,8 +55,7 @@ from modules.runtime.llm.dialect import (
 from modules.services.agent.prompt.fitting import Audience, placed
 from modules.services.agent.prompt.prompter import Changes, Core, Prompter, PromptNotice, Runtime
 from modules.services.agent.prompt.sources import PromptTurn, Sources
-from modules.services.memory.days import PROMPT_ENTRIES, day_name
-from modules.services.memory.recall import PUBLIC_RECALL_ENTRIES, RECALL_ENTRIES, Recalled
+from modules.services.memory.recall import PROMPT_ENTRIES, PUBLIC_RECALL_ENTRIES, RECALL_ENTRIES, Recalled, day_name
 from modules.services.memory.view_sync import DayText, Part
 from modules.services.owner_files import LocalOwnerFiles
 from modules.services.skills.skills import Skills

@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.cached_day import common_prefix
-from modules.services.coding.types import CodingLimits
+from modules.services.coding.policy import CodingLimits
 from tests.modules.runtime.llm.scripted_model import Reply
 from tests.modules.services.coding.coding_rig import does, open_coding
 

@@ -27,7 +27,7 @@ from adapters.watch import SleepWatch, watch_token
 from bench.start import private_mib
 from common.clock import SystemClock, iso
 from modules.runtime.sleep_note import SleepNote
-from modules.services.sleep.policy import LOOKS_S
+from modules.services.sleep import LOOKS_S
 from tests.patience import until
 from tests.running_town import PASSWORD
 from town.atproto.network import Network

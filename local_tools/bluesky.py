@@ -59,9 +59,9 @@ from modules.lives.bluesky.reply_check import ReplyProblem
 from modules.lives.bluesky.types import SILENCE_TOOL, Act, ActTerms, ExpressionTurn, MadeThing, Published, ThreadTurn
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
-from modules.services.agent.judges import YesNoJudge
 from modules.services.agent.tools.executor import look_up_named
 from modules.services.agent.tools.types import Effect, OwnerRequest, Tool, ToolResult, Turn
+from modules.services.agent.verdicts import YesNoJudge
 from modules.services.outbox import approval
 from modules.services.outbox.bodies import DeleteBody, FollowBody
 from modules.services.outbox.departures import SOON_S
@@ -71,9 +71,9 @@ from modules.services.pictures.choosing import ChosenPicture, bare_words
 from modules.services.plans.events import tells_link
 from modules.services.rights import store
 from modules.services.rights.mute import change_mute, withdrawn_line
-from modules.services.rights.types import ASKED
+from modules.services.rights.policy import ASKED
 from modules.services.skills.skills import Framer, Skills
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import Phrase
 from modules.services.work.types import Disposition
 
 

@@ -41,10 +41,10 @@ from modules.lives.bluesky.thread import shown_under
 from modules.lives.bluesky.types import ActTerms, ExpressionTurn, ThreadTurn
 from modules.lives.messages.types import MessageTurn
 from modules.lives.rhythm import OwnTimeTurn
-from modules.services.agent.judges import YesNoJudge
-from modules.services.agent.tools.owner_line import edited, is_post_given, is_said, is_worded, post_addresses
+from modules.services.agent.tools.policy import edited, is_post_given, is_said, is_worded, post_addresses
 from modules.services.agent.tools.types import OwnAct, Tool, ToolResult, Turn
-from modules.services.moderation.moderation import Moderation
+from modules.services.agent.verdicts import YesNoJudge
+from modules.services.moderation import Moderation
 from modules.services.outbox.types import Intent
 from modules.services.peers.registry import tells_username
 from modules.services.rights.preferences import Preferences

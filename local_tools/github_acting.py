@@ -43,9 +43,9 @@ from modules.services.outbox.github_bodies import (
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ActStanding, Intent, ProposedAction, standing_of
 from modules.services.repository_rules.checking import ForeignRepositories
-from modules.services.schedules.schedules import KIND as SCHEDULE
+from modules.services.schedules import KIND as SCHEDULE
 from modules.services.skills.skills import Framer, Skills
-from modules.services.voice_phrases.regenerate import VoicePhrases
+from modules.services.voice_phrases import VoicePhrases
 from modules.services.work.types import Disposition
 from modules.services.workspaces.watched import OwnWorkspace, RequestedRepositories, WatchedWorkspaces
 

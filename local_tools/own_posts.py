@@ -34,8 +34,8 @@ from modules.services.agent.tools.types import OwnAct, Tool, ToolResult, Turn
 from modules.services.outbox.bodies import AllowedReplies, DeleteBody, PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
+from modules.services.own_feed.expressions import Prompts
 from modules.services.own_feed.reply_limits import NEWEST, Audience, ReplyLimits, allowed_replies
-from modules.services.own_feed.starting_points import Prompts
 from modules.services.pictures.choosing import ChosenPicture, bare_words
 from modules.services.skills.skills import Skills
 

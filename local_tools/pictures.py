@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field
 from adapters.arena import Channel, parse_channel_url
 from adapters.atproto.types import StrongRef
 from common.constants import PORTABLE_MAX_GRAPHEMES
+from common.files import Json
 from common.provenance import Provenance
 from common.result import ApiResult, Ok
 from common.text.graphemes import fit_post_text, grapheme_len, truncate_graphemes
@@ -30,8 +31,7 @@ from modules.lives.bluesky.types import Published
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
 from modules.services.pictures.choosing import PictureFinder, place_of, source_of
-from modules.services.pictures.pictures import Pictures
-from modules.services.pictures.post_log import Json, format_source_attribution, generate_post_context
+from modules.services.pictures.pictures import Pictures, format_source_attribution, generate_post_context
 from modules.services.skills.skills import Skills
 
 

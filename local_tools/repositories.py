@@ -70,8 +70,8 @@ from modules.services.outbox.github_bodies import (
 from modules.services.peers.registry import PeerRegistry
 from modules.services.plans.plan_text import TITLE_MARK
 from modules.services.plans.types import PLAN_LABEL
-from modules.services.repositories.reader import HISTORY, RepositoryCopy, RepositoryReader
-from modules.services.workspaces.reviewers import pick_reviewers
+from modules.services.repositories import HISTORY, RepositoryCopy, RepositoryReader
+from modules.services.workspaces.acting import pick_reviewers
 from modules.services.workspaces.sentinel import FINISHED_LABEL
 from modules.services.workspaces.watched import is_workspace_name
 

@@ -15,10 +15,9 @@ from pydantic import BaseModel, BeforeValidator
 from common.clock import local, spoken
 from common.provenance import Provenance
 from local_tools.words import OWN_TOOLS, NoInput, ToolWords
-from modules.services.agent.tools.owner_line import edited, is_worded
+from modules.services.agent.tools.policy import edited, is_worded
 from modules.services.agent.tools.types import OwnAct, Tool, ToolResult, Turn
-from modules.services.schedules.policy import MOST, WHAT_CHARS, By, Repeat, Schedule, schedule_number
-from modules.services.schedules.schedules import Schedules
+from modules.services.schedules import MOST, WHAT_CHARS, By, Repeat, Schedule, Schedules, schedule_number
 from modules.services.skills.skills import Skills
 
 Named = Annotated[str, BeforeValidator(lambda one: f"S{n}" if (n := schedule_number(str(one))) else str(one or ""))]

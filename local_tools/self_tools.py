@@ -24,15 +24,14 @@ from local_tools.words import OWN_TOOLS, NoInput, ToolWords
 from modules.lives.growth.policy import OF_APPROVAL, OF_WISH, ReflectionTurn, adds_wish, objection
 from modules.lives.rhythm import OwnTimeTurn
 from modules.runtime.home import Home, read_self
-from modules.services.agent.tools.owner_line import edited
+from modules.services.agent.tools.policy import edited
 from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import told_text
-from modules.services.exchanges.talk_search import MOST_FOUND, Spoken, TalkSearch
-from modules.services.identity.entries import what_moved
+from modules.services.exchanges import MOST_FOUND, Spoken, TalkSearch
+from modules.services.identity.entries import SELF, SelfEdit, what_moved
 from modules.services.identity.keeper import SelfKeeper
 from modules.services.identity.policy import AddedLine, line_changes
-from modules.services.identity.types import SELF, SelfEdit
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition
 

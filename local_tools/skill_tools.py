@@ -28,9 +28,9 @@ from modules.lives.space.prompting import SpaceTurn
 from modules.services.agent.tools.policy import MIXED, allowed
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.craft.proposals import RungVerdict
+from modules.services.identity.entries import OWN_SKILL
 from modules.services.identity.history import held_documents, held_skills, skill_citing
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.identity.types import OWN_SKILL
 from modules.services.skills.own import NEEDS_YES, OwnTurns, SkillDraft, objection, switched
 from modules.services.skills.skills import LocalSkills, Skills, page_in
 from modules.services.work.table import WorkTable

@@ -34,15 +34,13 @@ from modules.runtime.events import EventBus
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
-from modules.services.claims.offers import TaskOrders, TaskPlace
+from modules.services.claims.lease_store import TaskOrders, TaskPlace
 from modules.services.commitments.acts import MEMO, complete_plan, issue_of_plan
 from modules.services.outbox.github_bodies import IssueBody
-from modules.services.plans.compose import PlanComposer, read_plan
+from modules.services.plans.compose import PlanComposer, PlanGaps, read_plan
 from modules.services.plans.events import Wish, asked_entry, wish_mark
-from modules.services.plans.missing import PlanGaps
 from modules.services.plans.plan_text import TITLE_MARK
-from modules.services.plans.repository import repository_view
-from modules.services.plans.standing import standing_plan
+from modules.services.plans.repository import repository_view, standing_plan
 from modules.services.plans.types import PLAN_LABEL, Plan, plan_labels
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition

@@ -24,12 +24,12 @@ from modules.runtime.scheduler.policy import Loop
 from modules.runtime.scheduler.scheduler import LoopsChanged, Scheduler
 from modules.runtime.status import HeartbeatLoop, IdentityWatchLoop, Stage, StatusBoard
 from modules.runtime.version_check import version_loops
-from modules.services.claims.offers import PLAN_AWARENESS, TASKS, TaskEnded, TaskOffered
+from modules.services.claims.lease_store import PLAN_AWARENESS, TASKS, TaskEnded, TaskOffered
 from modules.services.outbox.account import log_in, settle_account
 from modules.services.outbox.outbox import OutboxLoop
 from modules.services.peers.github_account import warn_of_account
 from modules.services.presence.home_lease import HomeLeaseLoop
-from modules.services.sleep.sleep import LifeEnd
+from modules.services.sleep import LifeEnd
 from soul.command_table import Commands
 from soul.composition.lives import Lives
 from soul.composition.services import Services, build_services

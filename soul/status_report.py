@@ -25,11 +25,11 @@ from modules.services.day.situation import Situation
 from modules.services.explanation.drafts import draft_fields
 from modules.services.explanation.story import named
 from modules.services.identity.entries import waiting_line
-from modules.services.identity.owner import Me
+from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
-from modules.services.owner.talk import OwnerTalk, problem_of
+from modules.services.owner import OwnerTalk, problem_of
 from modules.services.rights.answering import PersonRequests
-from modules.services.rights.types import Addressed
+from modules.services.rights.policy import Addressed
 from modules.services.rituals.rituals import Rituals
 from soul.command_table import Commands
 from soul.composition.services import Services

@@ -316,7 +316,7 @@ _LATE = (
     "encodings.unicode_escape",
     "encodings.utf_8_sig",
     "markdown_it",
-    "modules.services.coding.environment.project",
+    "modules.services.coding.environment.python",
     "modules.services.coding.environment.python",
     "modules.services.coding.environment.python_files",
     "openai.lib.streaming.chat",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from modules.services.owner.talk import OwnerTalk
+from modules.services.owner import OwnerTalk
 from soul.commands.drafts import run_drafts
 from soul.commands.options import DraftAction
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from modules.services.skills.skills import PART, Skills
-from modules.services.voice_phrases.phrases import interpolate
-from modules.services.voice_phrases.regenerate import DEFAULTS, SKILL
+from modules.services.voice_phrases import DEFAULTS, SKILL, interpolate
 from soul.resources import SKILLS
 
 SHIPPED = Skills.load(SKILLS)

@@ -13,8 +13,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Account
 from common.clock import Clock
 from modules.runtime.journal.types import Entry
-from modules.services.outbox.repository_identity import RepositoryIdentity
-from modules.services.pinned_names.store import FILE, PinnedNames
+from modules.services.pinned_names import FILE, PinnedNames, RepositoryIdentity
 from modules.services.workspaces.acting import GoneAccounts
 from modules.services.workspaces.trust import WorkspaceTrust
 

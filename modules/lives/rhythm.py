@@ -18,10 +18,10 @@ from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.executor import MORE_TOOLS
 from modules.services.agent.tools.types import Tool, Turn
 from modules.services.agent.turn.runner import TurnRunner
-from modules.services.identity.owner import Me
-from modules.services.owner.notices import TellOwner
+from modules.services.identity.identity import Me
+from modules.services.owner import TellOwner
 from modules.services.owner_files import OwnerFiles
-from modules.services.schedules.schedules import KIND, Schedules, schedule_of
+from modules.services.schedules import KIND, Schedules, schedule_of
 from modules.services.skills.skills import Skills
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem

@@ -35,8 +35,7 @@ from modules.runtime.database.schema import MIGRATIONS, OLDEST_SCHEMA
 from modules.runtime.home import MOVED, Home, HomeLock
 from modules.runtime.program import kept as trial_kept
 from modules.runtime.program import this_program
-from modules.services.burn_in.burn_in import take_over
-from modules.services.burn_in.policy import BURN_IN_S
+from modules.services.burn_in import BURN_IN_S, take_over
 from soul.app import open_soul
 from soul.commands.at_hand import at_hand, settings_to_run
 from soul.commands.waking import COMPLETED, refuse_moved

@@ -18,8 +18,16 @@ from modules.runtime.database.file import open_existing
 from modules.runtime.database.schema import OLDEST_SCHEMA
 from modules.runtime.home import Home, HomeLock
 from modules.runtime.program import become, keep, kept, this_program
-from modules.services.burn_in.burn_in import HomeProgram, current, note_end, note_lived, note_start, problem_of
-from modules.services.burn_in.policy import SETTLED_TICKS, TICK_S
+from modules.services.burn_in import (
+    SETTLED_TICKS,
+    TICK_S,
+    HomeProgram,
+    current,
+    note_end,
+    note_lived,
+    note_start,
+    problem_of,
+)
 from modules.services.work.table import add
 from soul.app import App
 from soul.terminal.output import write_lines

@@ -32,7 +32,8 @@ from modules.lives.bluesky.expression import CAUSE as EXPRESSION
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
-from modules.services.explanation import why
+from modules.services.explanation import rendering
+from modules.services.explanation.story import Story
 from modules.services.peers.loop import CAUSE as PEER_POST
 from modules.services.peers.own_identity import CAUSE as IDENTITY_POST
 from modules.services.rituals.policy import MEMO_KIND, OPENING_KIND
@@ -101,12 +102,12 @@ class HomeControls:
 
 def _told(home: Home, uri: str) -> Told:
     with reading(home.database) as connection:
-        story = why.story_of(connection, uri)
-    steps = (ToldStep(step.at, step.text, _plain(step.details)) for step in why.steps(story))
-    return Told(why.title(story), tuple(steps), why.ending(story), lead(story))
+        story = rendering.story_of(connection, uri)
+    steps = (ToldStep(step.at, step.text, _plain(step.details)) for step in rendering.steps(story))
+    return Told(rendering.title(story), tuple(steps), rendering.ending(story), lead(story))
 
 
-def lead(story: why.Story) -> str:
+def lead(story: Story) -> str:
     """Return the story in one sentence."""
     began = _BEGAN.get(story.cause.partition(":")[0], _BEGAN_OTHERWISE)
     if story.trigger:

@@ -50,10 +50,10 @@ from modules.services.peers.github_account import (
     told_rights,
 )
 from modules.services.peers.registry import REGISTRY_FILE, read_peers
-from modules.services.pictures.browser import browser_program
+from modules.services.pictures.choosing import browser_program
 from modules.services.presence.policy import message_problem
 from modules.services.skills.skills import Skills
-from modules.services.voice_phrases.regenerate import load_phrases
+from modules.services.voice_phrases import load_phrases
 from modules.services.workspaces.watched import WorkspaceFinder
 from soul.commands import options
 from soul.commands.findings import (

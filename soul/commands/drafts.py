@@ -29,10 +29,10 @@ from modules.services.explanation.drafts import Draft, draft_fields, in_words
 from modules.services.identity.entries import waiting_line
 from modules.services.identity.history import held_documents
 from modules.services.outbox import approval
+from modules.services.outbox.approval import leaving
 from modules.services.outbox.audit import SHORT_ID_CHARS
-from modules.services.outbox.leaving import leaving
+from modules.services.outbox.gates import SecretScan
 from modules.services.outbox.rules.etiquette import same_reply
-from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.types import Intent, ProposedAction, Rule, Verdict
 from soul.commands.at_hand import at_hand
 from soul.commands.beside import journal_beside

@@ -29,12 +29,12 @@ from common.version import __version__
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.services.day.gathering import DayReader
-from modules.services.explanation import why
+from modules.services.explanation import rendering
 from modules.services.explanation.drafts import draft_fields, in_words
 from modules.services.memory.admission import Query
 from modules.services.memory.recall import FOREIGN
 from modules.services.outbox import approval
-from modules.services.schedules.schedules import schedules_in
+from modules.services.schedules import schedules_in
 from modules.services.skills.skills import Framer, Skills
 from soul.command_table import rows_at
 from soul.commands.at_hand import at_hand
@@ -142,7 +142,7 @@ class HomeTools:
 
     def _story(self, what: str) -> Answer:
         with reading(self.home.database) as connection:
-            return why.as_json(why.story_of(connection, what))
+            return rendering.as_json(rendering.story_of(connection, what))
 
     def _drafts(self, draft_id: str | None = None) -> list[Answer]:
         with reading(self.home.database) as connection:

@@ -27,9 +27,9 @@ from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.services.agent.wakeup.context import page, wakeup_file
 from modules.services.memory.admission import Kind, Memory, Query
-from modules.services.memory.days import day_span
 from modules.services.memory.export import Restored, restore, snapshot_lines
 from modules.services.memory.export_lines import Line, parse_lines, people, without_people
+from modules.services.memory.recall import day_span
 from modules.services.memory.rows import MemoryStore
 from modules.services.rights import tombstones
 from modules.services.rights.store import not_to_be_remembered

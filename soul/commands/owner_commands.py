@@ -23,13 +23,12 @@ from modules.runtime.control import Control
 from modules.runtime.home import Home
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import day_lines
-from modules.services.explanation import why
+from modules.services.explanation import rendering
 from modules.services.explanation.drafts import in_words
 from modules.services.identity.entries import change_of, see_held
 from modules.services.identity.history import SelfHistory, held_documents, kept_documents
-from modules.services.outbox.approval import find, find_all, waiting
+from modules.services.outbox.approval import find, find_all, leaving, waiting
 from modules.services.outbox.audit import SHORT_ID_CHARS
-from modules.services.outbox.leaving import leaving
 from modules.services.outbox.types import Intent
 from modules.services.own_feed.reply_limits import Audience, LimitProblem
 from modules.services.sessions.store import is_cut
@@ -228,7 +227,7 @@ class OwnerCommands(Commands):
         return [await forget_memory(self._services.settings, self._services.home, number.strip())]
 
     async def run_why(self, rest: str) -> Sequence[str]:
-        return await why.tell(self._services.database, rest, self._zone)
+        return await rendering.tell(self._services.database, rest, self._zone)
 
     async def run_new(self, _: str) -> Sequence[str]:
         outcome = await self.app.owner.start_afresh()

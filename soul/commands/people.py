@@ -38,8 +38,8 @@ from modules.services.identity.keeper import SelfKeeper
 from modules.services.peers.relationships import Relationship, Relationships
 from modules.services.rights import store
 from modules.services.rights.forgetting import Forgetting
-from modules.services.rights.left import Forgotten, entry_of
 from modules.services.rights.mute import change_mute, withdrawn_line
+from modules.services.rights.records import Forgotten, entry_of
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from soul.commands.at_hand import at_hand
 from soul.commands.beside import journal_beside

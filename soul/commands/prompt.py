@@ -59,8 +59,7 @@ from modules.services.day.gathering import DayReader
 from modules.services.owner_files import OwnerFiles
 from modules.services.peers.relationships import read_reflection
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
-from modules.services.wiring.knowledge import Knowledge, open_stores
-from modules.services.wiring.prompts import build_sources, prompter_over
+from modules.services.wiring import Knowledge, build_sources, open_stores, prompter_over
 from soul.commands.options import PromptAudience
 from soul.resources import SKILLS
 from soul.terminal.output import write_json, write_lines

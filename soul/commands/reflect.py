@@ -17,9 +17,8 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.rows import newest_reason
 from modules.services.craft.friction import Friction
-from modules.services.craft.proposals import proposals
+from modules.services.craft.proposals import friction_stands, in_words, proposal_stands, proposals, rests_on
 from modules.services.craft.record import frictions, view
-from modules.services.craft.wording import friction_stands, in_words, proposal_stands, rests_on
 from modules.services.work.table import WorkTable
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import printable, visible, write_answer, write_lines

@@ -23,11 +23,9 @@ from modules.runtime.home import Home, read_self
 from modules.services.explanation.story import handle_of
 from modules.services.identity.identity import extract_from_self
 from modules.services.identity.self_mechanics import DailyRitual
-from modules.services.rituals.policy import next_opening, ritual_key, ritual_role
+from modules.services.rituals.policy import RitualRun, next_opening, ritual_key, ritual_role
 from modules.services.rituals.rituals import all_runs, is_opening_settled
-from modules.services.rituals.types import RitualRun
-from modules.services.schedules.policy import Schedule, schedule_number
-from modules.services.schedules.schedules import Schedules, schedules_in
+from modules.services.schedules import Schedule, Schedules, schedule_number, schedules_in
 from modules.services.work.table import WorkTable
 from soul.commands.at_hand import at_hand
 from soul.commands.options import Runs

@@ -31,10 +31,9 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.scheduler import IDLE
 from modules.runtime.status import Stage, keep_watched
 from modules.services.outbox.approval import as_command
-from modules.services.owner.notices import begin_with
-from modules.services.owner.talk import OwnerAnswers
+from modules.services.owner import OwnerAnswers, begin_with
 from modules.services.rights.requests import ForgetRequests
-from modules.services.sleep.sleep import LifeEnd
+from modules.services.sleep import LifeEnd
 from soul.app import App, open_soul
 from soul.command_table import Commands, rows_at
 from soul.commands.at_hand import settings_to_run

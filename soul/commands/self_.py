@@ -31,13 +31,22 @@ from common.text.markdown import joined_lines
 from modules.lives.growth.handle import because
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, SoulDocument, check_self, read_self
-from modules.services.craft.wording import behind, rests_on
-from modules.services.experiences.log import named
-from modules.services.identity.entries import change_of, see_held, what_moved
+from modules.services.craft.proposals import behind, rests_on
+from modules.services.experiences import named
+from modules.services.identity.entries import (
+    DOCUMENTS,
+    OWN_SKILL,
+    SELF,
+    HeldEdit,
+    SelfEdit,
+    Version,
+    change_of,
+    see_held,
+    what_moved,
+)
 from modules.services.identity.history import SelfHistory, held_documents, path_of, sha256
 from modules.services.identity.identity import extract_from_self
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.identity.types import DOCUMENTS, OWN_SKILL, SELF, HeldEdit, SelfEdit, Version
 from modules.services.skills.own import switched
 from modules.services.skills.skills import FILE, MOST_READ, SkillEntry, page_in, read_page
 from soul.commands.at_hand import at_hand, settings_to_run

@@ -401,7 +401,7 @@ def _trial(told: dict[str, Any], timezone: str) -> str:
 def _burn_in(home: Home) -> dict[str, object] | None:
     with suppress(SoulError), reading(home.database) as connection:
         if '"before": {' in marks.get(connection, marks.PROGRAM):
-            from modules.services.burn_in.burn_in import current  # noqa: PLC0415 - takes time to load, and is rare
+            from modules.services.burn_in import current  # noqa: PLC0415 - takes time to load, and is rare
 
             return known.fields(SystemClock().now()) if (known := current(connection)) else None
     return None

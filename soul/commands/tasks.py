@@ -15,8 +15,17 @@ from common.wording import told_outcome
 from modules.lives.tasks.merge.perceive import MERGE
 from modules.runtime.database.database import Database
 from modules.runtime.home import Home
-from modules.services.claims.lease_store import TaskLeases
-from modules.services.claims.offers import ABANDONED, ASKS, TASK, TaskPlace, is_left, place_of, question_of, standing_of
+from modules.services.claims.lease_store import (
+    ABANDONED,
+    ASKS,
+    TASK,
+    TaskLeases,
+    TaskPlace,
+    is_left,
+    place_of,
+    question_of,
+    standing_of,
+)
 from modules.services.claims.policy import Lease
 from modules.services.coding.trajectory import spent
 from modules.services.outbox import store

@@ -15,7 +15,7 @@ from common.clock import SystemClock
 from modules.runtime.database.file import reading
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import day_lines
-from modules.services.explanation import why
+from modules.services.explanation import rendering
 from soul.commands.at_hand import at_hand
 from soul.terminal.output import write_answer
 
@@ -44,5 +44,5 @@ def run_why(
     """Print the story of `what`. Raises `SoulError`, with a one-line message, if there is none."""
     settings, home = at_hand(root)
     with reading(home.database) as connection:
-        story = why.story_of(connection, what)
-    write_answer(why.as_json(story), why.lines(story, settings.soul_timezone), as_json=as_json)
+        story = rendering.story_of(connection, what)
+    write_answer(rendering.as_json(story), rendering.lines(story, settings.soul_timezone), as_json=as_json)

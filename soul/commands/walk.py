@@ -22,7 +22,7 @@ from modules.runtime.home import Home
 from modules.runtime.llm.dialect import Message
 from modules.runtime.scheduler.policy import Outcome
 from modules.services.agent.tools.types import Turn
-from modules.services.own_feed.engagement_policy import answered_sources
+from modules.services.own_feed.policy import answered_sources
 from soul.app import App, open_soul
 from soul.commands import options
 from soul.commands.at_hand import settings_to_run

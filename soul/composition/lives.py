@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modules.lives.growth.policy import ReflectionDone
 from modules.runtime.scheduler.policy import Loop
-from modules.services.claims.offers import TaskOrders
+from modules.services.claims.lease_store import TaskOrders
 from modules.services.commitments.acts import CommitmentAbandoned, CommitmentKept, CommitmentsReady
 from modules.services.commitments.writer import ReplyCommitments
 from modules.services.identity.keeper import SelfChanged

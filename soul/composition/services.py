@@ -50,25 +50,21 @@ from modules.runtime.status import Stages
 from modules.services.claims.lease_store import lease_gate
 from modules.services.craft.bounds import OwnProgramRule
 from modules.services.day.situation import Situation, read_situation
-from modules.services.experiences.drafts import DraftExperiences
-from modules.services.experiences.log import ExperienceLog
+from modules.services.experiences import DraftExperiences, ExperienceLog
 from modules.services.explanation.story import known_handles
-from modules.services.github_threads.threads import ThreadInbox, leads_to
-from modules.services.identity.identity import Identity
+from modules.services.github_threads import ThreadInbox, leads_to
+from modules.services.identity.entries import DOCUMENTS, SELF
+from modules.services.identity.identity import Identity, Me
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.identity.owner import Me
-from modules.services.identity.types import DOCUMENTS, SELF
-from modules.services.moderation.moderation import Moderation
+from modules.services.moderation import Moderation
 from modules.services.outbox.account import AccountContext, open_atproto
 from modules.services.outbox.bodies import IntentKind
-from modules.services.outbox.gates import FeedPaceGate, PauseGate
+from modules.services.outbox.gates import FeedPaceGate, PauseGate, SecretScan
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.rules.secrets import SecretScan
-from modules.services.outbox.rules.types import World
-from modules.services.outbox.senders import bluesky, direct_messages
+from modules.services.outbox.rules.rules import World
+from modules.services.outbox.senders import bluesky
 from modules.services.outbox.senders.bluesky import LinkCards
 from modules.services.outbox.senders.github import github_senders
 from modules.services.outbox.senders.github_changes import PushSender
@@ -78,19 +74,18 @@ from modules.services.peers.loop import open_peers
 from modules.services.peers.relationships import Relationships
 from modules.services.peers.room_identity import RoomJoined
 from modules.services.pictures.pictures import open_pictures
-from modules.services.pinned_names.store import FILE as PINNED_NAMES
-from modules.services.pinned_names.store import PinnedNames
+from modules.services.pinned_names import FILE as PINNED_NAMES
+from modules.services.pinned_names import PinnedNames, RepositoryIdentity
 from modules.services.presence.home_lease import HomeLease
 from modules.services.presence.home_lease_policy import identity_of
 from modules.services.repository_rules.checking import ForeignRepositories, RepositoryRules, RuleReader
 from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
 from modules.services.rituals.rituals import RitualRuns, Rituals
-from modules.services.schedules.schedules import Schedules
+from modules.services.schedules import Schedules
 from modules.services.skills.skills import Skills
-from modules.services.voice_phrases.regenerate import VoicePhrases
-from modules.services.wiring.knowledge import Knowledge, open_stores
-from modules.services.wiring.restored import make_up_for_lost
+from modules.services.voice_phrases import VoicePhrases
+from modules.services.wiring import Knowledge, make_up_for_lost, open_stores
 from modules.services.work.table import WorkTable
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import OwnWorkspace, RequestedRepositories, WatchedWorkspaces, WorkspaceFinder
@@ -338,7 +333,7 @@ class Services(BaseServices):
         cards = None if self.settings.on_loopback() else LinkCards(self.web, self.redactor.text)
         pause, program = PauseGate(self.control, owner_did), OwnProgramRule(self.settings.soul_program_repository)
         to_bluesky = bluesky.BlueskySender(self.atproto, self.pictures, cards, self.moderation.as_chosen)
-        by_message = direct_messages.DirectMessageSender(self.atproto, self.database, self.journal, owner_did=owner_did)
+        by_message = bluesky.DirectMessageSender(self.atproto, self.database, self.journal, owner_did=owner_did)
         return Outbox(
             database=self.database,
             journal=self.journal,

@@ -32,17 +32,16 @@ from modules.runtime.journal import rows
 from modules.runtime.llm.dialect import Block, ToolAnswer, ToolCall
 from modules.runtime.sleep_note import request_wake
 from modules.services.agent.tools.executor import MORE_TOOLS
-from modules.services.craft.proposals import proposals
+from modules.services.craft.proposals import proposal_stands, proposals, rests_on
 from modules.services.craft.record import frictions
-from modules.services.craft.wording import proposal_stands, rests_on
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import NOTHING, case_text, did, led_to, story_of
-from modules.services.explanation import rendering, why
+from modules.services.explanation import rendering
 from modules.services.explanation.drafts import Draft
 from modules.services.explanation.story import known_handles
+from modules.services.identity.entries import HeldEdit, Version
 from modules.services.identity.history import SelfHistory, held_documents
 from modules.services.identity.identity import extract_from_self
-from modules.services.identity.types import HeldEdit, Version
 from modules.services.outbox import store
 from modules.services.outbox.bodies import PostBody, ReplyBody
 from modules.services.peers.relationships import Relationship, Relationships
@@ -241,7 +240,7 @@ class PageFacts:
         """Return the story of an act, a post or a silence. Raises `SoulError` if there is none."""
         zone = self.settings.soul_timezone
         with reading(self.home.database) as connection:
-            story = why.story_of(connection, of)
+            story = rendering.story_of(connection, of)
         steps = [{"at": moment(one.at, zone), "step": one} for one in rendering.steps(story, zone)]
         url = next((found for uri in (of, story.cause) if (found := web_url(uri))), "")
         title, ending = rendering.title(story, zone), rendering.ending(story, zone)

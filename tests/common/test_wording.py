@@ -12,7 +12,7 @@ from modules.services.agent.prompt.sources import ROWS
 from modules.services.claims.policy import LoseCode
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.rules import rules
-from modules.services.outbox.rules.types import EtiquetteRule
+from modules.services.outbox.rules.rules import EtiquetteRule
 from modules.services.work.limits import TURN_LIMITS
 from tests.shipped_skills import SHIPPED
 

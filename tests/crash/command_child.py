@@ -22,7 +22,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.control import Standing
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
-from modules.services.identity.owner import Me
+from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Pacing
 from modules.services.work.loop import WorkLoop

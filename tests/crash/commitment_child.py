@@ -26,8 +26,7 @@ from modules.runtime.control import Standing
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.commitments.handle import CommitmentHandler, CommitmentPresence
-from modules.services.commitments.naming import CommitmentRequest
-from modules.services.commitments.params import read_params
+from modules.services.commitments.naming import CommitmentRequest, read_params
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.writer import Announcer
 from modules.services.outbox.outbox import Outbox

@@ -21,8 +21,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.journal.rows import Journal
 from modules.services.outbox.bodies import IntentKind, OpaqueBody, read_body
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.senders.bluesky import BlueskySender
-from modules.services.outbox.senders.direct_messages import DirectMessageSender
+from modules.services.outbox.senders.bluesky import BlueskySender, DirectMessageSender
 from modules.services.outbox.types import Pacing, ProposedAction
 from tests.crash.lives import MortalDatabase, live_on_request, say
 from tests.hasty_clock import HastyClock

@@ -20,7 +20,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
-from modules.services.claims.offers import TaskOrders
+from modules.services.claims.lease_store import TaskOrders
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.github import github_senders
 from modules.services.outbox.types import Pacing

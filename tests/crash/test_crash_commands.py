@@ -22,8 +22,7 @@ import pytest
 from modules.runtime.database import marks
 from modules.runtime.home import Home
 from modules.runtime.program import ProgramVersion, this_program
-from modules.services.burn_in.burn_in import HomeProgram
-from modules.services.burn_in.policy import CRASHES
+from modules.services.burn_in import CRASHES, HomeProgram
 from tests.children import child_of
 from tests.crash.crash_rig import Nursery, nursing
 from tests.crash.upgrade_child import NEXT

@@ -15,8 +15,7 @@ import pytest
 
 from adapters.space.server import SpaceServer
 from adapters.space.types import HOST
-from modules.services.commitments.naming import CommitmentRequest
-from modules.services.commitments.params import read_params
+from modules.services.commitments.naming import CommitmentRequest, read_params
 from modules.services.commitments.queue import FILE
 from tests.crash.commitment_child import LOGIN, FastClock
 from tests.crash.crash_rig import MOMENTS, Spread, Watch, live_and_die, nursing

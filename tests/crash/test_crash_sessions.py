@@ -20,7 +20,7 @@ from common.result import Ok
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall
-from modules.services.sessions import endings
+from modules.services.sessions import archives as endings
 from modules.services.sessions.archives import done, read_archive
 from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import blocks

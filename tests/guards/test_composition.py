@@ -28,8 +28,7 @@ WIRING = [
     *LIVES,
     *sorted((ROOT / "modules" / "lives").glob("*/life.py")),
     *sorted((ROOT / "modules").glob("**/build.py")),
-    ROOT / "modules" / "services" / "wiring" / "prompts.py",
-    ROOT / "modules" / "services" / "wiring" / "knowledge.py",
+    ROOT / "modules" / "services" / "wiring.py",
 ]
 BUILDERS = {"__init__", "__post_init__"}
 

@@ -34,7 +34,7 @@ OWNERS = {
     "coding_steps": "modules/services/coding",
     "direct_conversations": "modules/services/inbox",
     "direct_messages": "modules/services/inbox",
-    "experiences": "modules/services/experiences",
+    "experiences": "modules/services/experiences.py",
     "feed_keys": "modules/services/outbox",
     "forgotten_people": "modules/services/rights",
     "friction": "modules/services/craft",

@@ -18,7 +18,7 @@ import pytest
 
 from modules.services.skills.contracts import derived
 from modules.services.skills.skills import CONTRACTS
-from modules.services.voice_phrases.phrases import VOICED
+from modules.services.voice_phrases import VOICED
 from tests.project import ROOT, product_trees
 
 pytestmark = pytest.mark.guard
@@ -97,7 +97,7 @@ ASKS = {
     "modules/lives/rituals/writing.py",
     "modules/lives/tasks/documents.py",
     "modules/lives/tasks/review/judge.py",
-    "modules/services/voice_phrases/regenerate.py",
+    "modules/services/voice_phrases.py",
     "modules/services/skills/questions.py",
     "soul/commands/doctor.py",
 }
@@ -138,7 +138,7 @@ def test_every_request_tells_what_it_is_about_but_for_the_probe_of_the_doctor() 
     assert [where.partition(":")[0] for where, told in calls.items() if not told] == ["soul/commands/doctor.py"]
 
 
-DEFINED_IN = "modules/services/voice_phrases/phrases.py"
+DEFINED_IN = "modules/services/voice_phrases.py"
 
 
 def unsaid(keys: tuple[str, ...]) -> list[str]:

@@ -23,7 +23,7 @@ from common.redact import Redactor
 from common.result import Undone
 from modules.runtime.sandbox.runner import Sandbox, used_bytes
 from modules.services.agent.tools.types import ToolResult, Turn
-from modules.services.repositories.reader import KEPT_S, MOST_COPIES, RepositoryReader
+from modules.services.repositories import KEPT_S, MOST_COPIES, RepositoryReader
 from tests.local_tools.github_working import Working
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.plain_settings import plain_settings

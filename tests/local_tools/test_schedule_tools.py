@@ -14,7 +14,7 @@ from local_tools.schedule_tools import ScheduleRemoveInput, ScheduleTools, sched
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
-from modules.services.schedules.schedules import Schedules
+from modules.services.schedules import Schedules
 from modules.services.work.table import WorkTable
 from tests.modules.services.outbox.running_outbox import open_running_outbox
 from tests.shipped_skills import SHIPPED

@@ -11,7 +11,7 @@ import pytest
 from adapters.github.types import Repo
 from common.provenance import Provenance
 from modules.services.agent.tools.types import OwnerRequest, Turn
-from modules.services.claims.offers import TASK
+from modules.services.claims.lease_store import TASK
 from modules.services.plans.events import PLAN_ASKED, ask_of
 from modules.services.plans.plan_text import parse_plan
 from tests.local_tools.github_working import MIXED, OWNER, SITE, Working, read

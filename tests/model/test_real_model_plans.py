@@ -21,20 +21,19 @@ from modules.lives.space import classifiers
 from modules.lives.tasks.documents import MOST_CHARS, DocumentRequest, DocumentWriter
 from modules.runtime.llm.dialect import ChatResult
 from modules.runtime.llm.gateway import LLMGateway
-from modules.services.agent.judges import SAME_CLAIM
-from modules.services.agent.verdicts import Verdicts
+from modules.services.agent.verdicts import SAME_CLAIM, Verdicts
 from modules.services.plans.compose import (
     MOST_TASKS,
     PlanComposer,
+    PlanGaps,
     PlanRequest,
     SourceIssue,
     issues_taken_up,
     plan_words,
 )
-from modules.services.plans.missing import PlanGaps
 from modules.services.plans.plan_text import generate_plan_markdown, parse_plan
 from modules.services.plans.types import Plan, Task, ensure_docs_tasks
-from modules.services.rights.request_reader import RequestReader
+from modules.services.rights.answering import RequestReader
 from modules.services.workspaces.health import HealthJudge, WorkspacePages
 from tests.echo_corpus import STRATA, corpus
 from tests.labelled_posts import word_cases

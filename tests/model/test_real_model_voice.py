@@ -12,12 +12,12 @@ import json
 import pytest
 
 from adapters.github.types import Repo
+from modules.services import voice_phrases
 from modules.services.own_feed.announcement import ANNOUNCEMENT, AnnouncementContext, problem_of
 from modules.services.peers.own_identity import PeerVoice, is_identity_text
+from modules.services.peers.policy import Peer
 from modules.services.peers.registry import IDENTITY_POST_MARKER
-from modules.services.peers.types import Peer
 from modules.services.rights.answering import RightsVoice, fitting_answer
-from modules.services.voice_phrases import phrases
 from soul.composition.wiring.presence import build_announcements
 from tests.model.conftest import settings_for
 from tests.running_town import RunningTown, awake
@@ -50,15 +50,15 @@ async def test_operational_texts_in_its_voice_keep_what_must_stand_in_them(
         text = f"{services.identity.text().partition('## Voice')[0]}## Voice\n\n{VOICE}\n"
         await services.self_keeper.change(text, reason="A voice.", by="owner")
         await services.events.settle()
-        for _ in phrases.VOICED:
+        for _ in voice_phrases.VOICED:
             await soul.app.scheduler.run_guarded("work")
         told = [one.entry for one in await services.journal.recent(50) if one.entry.loop == "voice-phrases"]
         print(*(f"{entry.summary} | {entry.reason}" for entry in told), sep="\n")
-        counts = {key: services.phrases.template(key) for key in phrases.FORMS}
+        counts = {key: services.phrases.template(key) for key in voice_phrases.FORMS}
         own = {key: text for key, text in counts.items() if text != services.phrases.default(key)}
     print(json.dumps(own, indent=1, ensure_ascii=False), f"{len(own)} of {len(counts)} are its own", sep="\n")
     assert told
-    assert [problem for key, text in counts.items() if (problem := phrases.problem_of(key, text))] == []
+    assert [problem for key, text in counts.items() if (problem := voice_phrases.problem_of(key, text))] == []
 
 
 async def test_a_post_about_itself_or_a_peer_has_the_form_that_others_read_or_is_none(

@@ -23,7 +23,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from modules.runtime.journal.types import StoredEntry
 from modules.runtime.scheduler.policy import Outcome
-from modules.services.claims.offers import TaskEnded, TaskOffered
+from modules.services.claims.lease_store import TaskEnded, TaskOffered
 from soul.app import App, open_soul
 from soul.commands.run import phone_commands
 from tests.kept_prompts import KeptPrompts

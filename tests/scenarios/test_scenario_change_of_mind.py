@@ -19,7 +19,7 @@ from modules.lives.growth.policy import READING
 from modules.runtime.database.file import reading
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
-from modules.services.explanation import why
+from modules.services.explanation import rendering
 from modules.services.explanation.drafts import in_words
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
@@ -593,7 +593,7 @@ async def test_each_surface_tells_a_withdrawn_draft_from_a_rejected_one_and_when
         (later,) = await services.outbox.scheduled()
         told = (await use(life, "day_read", "How are things?")).content
         with reading(services.home.database) as connection:
-            titles = [why.lines(why.story_of(connection, one.id), "UTC")[0] for one in (tin, later)]
+            titles = [rendering.lines(rendering.story_of(connection, one.id), "UTC")[0] for one in (tin, later)]
     assert "post: “Tin rusts.” (withdrawn: the owner asked for it)" in told
     assert "post: “Slate lasts.” (the owner rejected it: too dry)" in told
     assert f"post: “Ebb.” (leaves at 09:00 on {day})" in told

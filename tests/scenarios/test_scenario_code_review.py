@@ -14,8 +14,8 @@ import pytest
 from modules.lives.tasks.review.handle import REVIEW, ReviewPlace
 from modules.lives.tasks.review.judge import MOST_STEPS
 from modules.lives.tasks.review.rounds import REVISION
-from modules.services.explanation.why import tell
-from modules.services.peers.types import PeerClaim
+from modules.services.explanation.rendering import tell
+from modules.services.peers.policy import PeerClaim
 from modules.services.workspaces.trust import MOST_PULLS, READ_AGAIN_S, plan_of
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.test_task_stops import commands_running

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from modules.services.explanation.why import tell
+from modules.services.explanation.rendering import tell
 from tests.running_town import RunningTown, awake, call
 from tests.town.mind.town_mind_prompts import SKILLS
 from tests.town_github import TownGitHub

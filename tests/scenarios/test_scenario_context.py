@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.person import Person, Trace
-from modules.services.owner_files.local import with_state
+from modules.services.owner_files import with_state
 from modules.services.rights import records
 from tests.owner_lines import answered
 from tests.running_town import RunningTown, awake, call, prompt_of

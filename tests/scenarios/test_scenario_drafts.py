@@ -17,10 +17,9 @@ from modules.runtime.control import Standing
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import told_text
 from modules.services.explanation.drafts import in_words
-from modules.services.explanation.why import tell
-from modules.services.outbox.approval import held, waiting
+from modules.services.explanation.rendering import tell
+from modules.services.outbox.approval import held, leaving, waiting
 from modules.services.outbox.bodies import PostBody
-from modules.services.outbox.leaving import leaving
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ProposedAction
 from soul.commands.drafts import run_drafts

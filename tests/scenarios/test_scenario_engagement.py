@@ -11,7 +11,7 @@ from typing import Any
 
 from modules.runtime.home import Home
 from modules.services.identity.keeper import SelfChanged
-from modules.services.own_feed.engagement_policy import answered_sources
+from modules.services.own_feed.policy import answered_sources
 from tests.running_town import RunningSoul, RunningTown, awake, replying
 from town.atproto.service import Fault
 

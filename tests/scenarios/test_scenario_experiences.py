@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modules.services.experiences.types import Experience, NewExperience
+from modules.services.experiences import Experience, NewExperience
 from modules.services.rights.policy import PREFERENCE
 from tests.owner_lines import answered
 from tests.running_town import RunningSoul, RunningTown, awake, call, replying

@@ -18,7 +18,7 @@ from modules.lives.tasks.handle import CLAIM
 from modules.runtime.journal.types import Entry
 from modules.services.claims.claimer import TaskComments
 from modules.services.day.gathering import DayReader
-from modules.services.github_threads.threads import THREAD
+from modules.services.github_threads import THREAD
 from modules.services.memory.admission import Memory
 from modules.services.outbox.github_bodies import IssueBody, PullRequestBody
 from modules.services.outbox.types import ProposedAction

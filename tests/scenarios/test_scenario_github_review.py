@@ -14,7 +14,7 @@ import pytest
 
 from adapters.github.client import GitHub
 from adapters.github.types import LineComment, Repo
-from modules.services.explanation.why import tell
+from modules.services.explanation.rendering import tell
 from tests.adapters.results import ok
 from tests.loopback import github_at
 from tests.running_town import RunningSoul, RunningTown, awake, call

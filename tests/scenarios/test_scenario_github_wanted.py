@@ -15,8 +15,7 @@ from common.provenance import Provenance
 from modules.runtime.journal.types import StoredEntry
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import OwnerRequest, Turn
-from modules.services.commitments.naming import CommitmentRequest, QueuedCommitment
-from modules.services.commitments.params import read_params
+from modules.services.commitments.naming import CommitmentRequest, QueuedCommitment, read_params
 from modules.services.outbox.github_bodies import IssueBody, LabelBody, PullRequestBody
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS
 from modules.services.outbox.types import ProposedAction

@@ -31,7 +31,7 @@ from modules.runtime.home import Home, SoulDocument
 from modules.runtime.journal.types import Entry
 from modules.runtime.status import Stage
 from modules.services.memory.admission import NewMemory
-from modules.services.owner.talk import OwnerAnswers
+from modules.services.owner import OwnerAnswers
 from soul.app import open_soul
 from soul.commands.run import flush
 from tests.hasty_clock import HastyClock

@@ -11,7 +11,7 @@ import pytest
 from common.errors import SoulError
 from modules.runtime.database import marks
 from modules.services.explanation.drafts import in_words
-from modules.services.explanation.why import tell
+from modules.services.explanation.rendering import tell
 from modules.services.inbox.messages import CURSOR
 from modules.services.rights import store
 from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of

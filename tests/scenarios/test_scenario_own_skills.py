@@ -16,8 +16,8 @@ from common.provenance import Provenance
 from modules.runtime.home import Home
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import Turn
-from modules.services.craft.wording import names_of
-from modules.services.experiences.types import NewExperience
+from modules.services.craft.proposals import names_of
+from modules.services.experiences import NewExperience
 from modules.services.identity.history import SelfHistory
 from soul.commands.backup import run_backup, run_restore
 from soul.commands.doctor import examine

@@ -15,8 +15,7 @@ from common.clock import SystemClock, iso
 from common.errors import Transient
 from common.session_keys import OWNER_SESSION
 from modules.services.day.gathering import DayReader
-from modules.services.owner.notices import NOTICE
-from modules.services.owner.talk import OwnerAnswers
+from modules.services.owner import NOTICE, OwnerAnswers
 from modules.services.work.types import NewWork
 from tests import patience
 from tests.owner_lines import answered

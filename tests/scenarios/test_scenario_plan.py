@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from adapters.github.types import Repo
-from modules.services.commitments.naming import CommitmentRequest, QueuedCommitment
-from modules.services.commitments.params import read_params
+from modules.services.commitments.naming import CommitmentRequest, QueuedCommitment, read_params
 from modules.services.plans.events import PLAN_ASKED, ask_of
 from modules.services.plans.plan_text import parse_plan
 from tests.adapters.results import ok

@@ -13,7 +13,7 @@ import pytest
 
 from adapters.github.types import Repo
 from modules.lives.github.respond import LOOP as GITHUB_AWARENESS
-from modules.services.claims.offers import PLAN_AWARENESS
+from modules.services.claims.lease_store import PLAN_AWARENESS
 from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, Task, TaskStatus
 from tests.adapters.results import ok

@@ -20,9 +20,9 @@ import pytest
 from adapters.space.types import Identified, Reflected
 from common.clock import parse_iso
 from modules.runtime.home import Home, read_self
-from modules.services.experiences.types import NewExperience
+from modules.services.experiences import NewExperience
+from modules.services.identity.entries import Version
 from modules.services.identity.history import SelfHistory
-from modules.services.identity.types import Version
 from modules.services.memory.admission import NewMemory
 from soul.commands.reflect import reflect_now, run_reflect
 from soul.commands.run import owner_commands

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from modules.lives.tasks.merge.handle import MERGES
-from modules.services.claims.offers import TASKS
+from modules.services.claims.lease_store import TASKS
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS
 from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, Task

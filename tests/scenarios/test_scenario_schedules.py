@@ -12,7 +12,7 @@ from common.provenance import Provenance
 from modules.lives.rhythm import OwnTimeTurn, is_own
 from modules.services.agent.tools.policy import approval_reason, lower_provenance
 from modules.services.agent.tools.types import Turn
-from modules.services.owner.notices import NOTICE
+from modules.services.owner import NOTICE
 from soul.commands.rituals import run_schedule
 from soul.commands.run import owner_commands
 from soul.dashboard.facts import PageFacts

@@ -7,7 +7,8 @@ import pytest
 from common.clock import SystemClock
 from modules.lives.bluesky.types import ActTerms
 from modules.services.explanation.drafts import in_words
-from modules.services.explanation.why import Story, lines, story_of, tell
+from modules.services.explanation.rendering import lines, story_of, tell
+from modules.services.explanation.story import Story
 from modules.services.outbox.approval import held
 from modules.services.outbox.bodies import DeleteBody
 from soul.commands.drafts import full_lines

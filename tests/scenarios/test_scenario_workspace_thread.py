@@ -21,14 +21,14 @@ from modules.services.inbox.messages import message_name
 from modules.services.outbox.bodies import SpaceChatBody
 from modules.services.outbox.github_bodies import IssueBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.peers.types import PeerClaim
+from modules.services.peers.policy import PeerClaim
 from modules.services.plans.events import asked_entry, asked_in_room, wish_mark
 from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, Task, TaskStatus
 from modules.services.rights import store as rights
 from modules.services.rights import tombstones
 from modules.services.rights.policy import PREFERENCE
-from modules.services.workspaces.gaps import SCENARIOS
+from modules.services.workspaces.health import SCENARIOS
 from modules.services.workspaces.trust import READ_AGAIN_S
 from tests.adapters.results import ok
 from tests.hasty_clock import SetAhead

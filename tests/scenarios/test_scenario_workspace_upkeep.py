@@ -18,10 +18,10 @@ import pytest
 from adapters.github.history import BodyEdit, LostEdit
 from adapters.github.types import Repo
 from modules.lives.workspaces.issue_upkeep import MOST_LED_TO
-from modules.services.claims.offers import PLAN_AWARENESS
+from modules.services.claims.lease_store import PLAN_AWARENESS
 from modules.services.claims.policy import PlanComment, claims_on
-from modules.services.github_threads.threads import THREAD, thread_of
-from modules.services.peers.types import PeerClaim
+from modules.services.github_threads import THREAD, thread_of
+from modules.services.peers.policy import PeerClaim
 from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body

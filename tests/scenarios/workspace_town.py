@@ -10,7 +10,7 @@ from typing import Any
 
 from adapters.github.types import Repo
 from modules.runtime.home import Home
-from modules.services.claims.offers import PLAN_AWARENESS
+from modules.services.claims.lease_store import PLAN_AWARENESS
 from modules.services.workspaces.watched import WatchedWorkspace
 from tests.hasty_clock import HastyClock
 from tests.running_town import HASTE_STEP_BY_STEP, RunningSoul, RunningTown, awake, call, prompt_of

@@ -18,7 +18,7 @@ from modules.runtime.database import marks
 from modules.runtime.journal.figures import figures_around, newest_entry
 from modules.runtime.journal.types import Entry
 from modules.runtime.program import ProgramVersion
-from modules.services.burn_in.burn_in import current, note_lived, note_start, problem_of, take_over
+from modules.services.burn_in import current, note_lived, note_start, problem_of, take_over
 from modules.services.craft.record import FrictionRecord
 from tests.fresh_database import in_memory
 from tests.project import ROOT

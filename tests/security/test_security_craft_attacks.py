@@ -16,9 +16,9 @@ from modules.runtime.journal.types import Entry
 from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.types import Turn
 from modules.services.craft.proposals import Proposal, ProposalStep
-from modules.services.experiences.types import Experience, NewExperience
+from modules.services.experiences import Experience, NewExperience
+from modules.services.identity.entries import SELF
 from modules.services.identity.history import SelfHistory, held_documents
-from modules.services.identity.types import SELF
 from modules.services.skills.own import switched
 from modules.services.skills.skills import read_page
 from tests.modules.lives.craft.test_proposals import home_of, three_days_old

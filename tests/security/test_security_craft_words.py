@@ -18,7 +18,7 @@ from modules.lives.tasks.types import Failed, HeldTask, WorkResult
 from modules.runtime.llm.dialect import Message
 from modules.services.agent.tools.types import Turn
 from modules.services.craft.record import FrictionRecord
-from modules.services.experiences.types import NewExperience
+from modules.services.experiences import NewExperience
 from modules.services.identity.history import held_documents
 from soul.commands.run import owner_commands
 from tests.adapters.results import ok

@@ -19,7 +19,7 @@ from modules.lives.growth.policy import READING
 from modules.runtime.llm.dialect import Message
 from modules.services.agent.tools.types import OwnerRequest, Turn
 from modules.services.memory.admission import Kind, Query
-from modules.services.schedules.schedules import KIND as SCHEDULE
+from modules.services.schedules import KIND as SCHEDULE
 from tests.outbox_rows import counted
 from tests.running_town import RunningTown, awake
 from tests.security.crafted_posts import Crafted, crafted_posts

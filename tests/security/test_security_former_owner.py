@@ -11,7 +11,7 @@ from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.services.memory.admission import Query
 from modules.services.memory.export import snapshot_lines
-from modules.services.owner.notices import begin_with
+from modules.services.owner import begin_with
 from modules.services.sessions import talks
 from soul.commands.memory import run_memory_show
 from soul.dashboard.facts import PageFacts

@@ -18,10 +18,9 @@ from local_tools.schedule_tools import ScheduleAddInput
 from modules.lives.growth.policy import READING
 from modules.lives.rhythm import OwnTimeTurn
 from modules.runtime.llm.dialect import ToolCall
-from modules.services.agent.tools.owner_line import shown_call
-from modules.services.agent.tools.policy import lower_provenance
+from modules.services.agent.tools.policy import lower_provenance, shown_call
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
-from modules.services.schedules.policy import Repeat
+from modules.services.schedules import Repeat
 from soul.commands.people import run_forget
 from tests.owner_lines import answered
 from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of, replying

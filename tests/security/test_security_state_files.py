@@ -18,12 +18,11 @@ import pytest
 
 from common.errors import SoulError
 from modules.runtime.home import Home
-from modules.services.commitments.naming import CommitmentRequest
-from modules.services.commitments.params import read_params
+from modules.services.commitments.naming import CommitmentRequest, read_params
 from modules.services.commitments.policy import RepoCooldown
 from modules.services.commitments.queue import Cooldowns
+from modules.services.identity.entries import HeldEdit
 from modules.services.identity.history import SelfHistory
-from modules.services.identity.types import HeldEdit
 from tests.patience import HANG_S
 from tests.running_town import RunningTown, awake, replying
 from tests.security.state_corruptions import CORRUPTIONS, Corrupt, copy_of

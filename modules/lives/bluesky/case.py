@@ -32,11 +32,11 @@ from modules.lives.bluesky.types import (
     ThreadSeen,
     ThreadTurn,
 )
-from modules.services.outbox.rules.types import ReplyAdvice
+from modules.services.outbox.rules.rules import ReplyAdvice
 from modules.services.peers.registry import tells_username
 from modules.services.peers.relationships import Relationship
-from modules.services.rights.types import Preference
-from modules.services.rituals.types import RitualThread
+from modules.services.rights.policy import Preference
+from modules.services.rituals.policy import RitualThread
 
 _DEEP_THREAD = 10
 _MANY_REPLIES = 3

@@ -51,17 +51,15 @@ from modules.runtime.scheduler.policy import QUIET_HOURS_END, Outcome, is_quiet
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner, chosen_in
-from modules.services.identity.identity import Identity, assess_self_richness, self_lines
-from modules.services.identity.owner import Me
+from modules.services.identity.identity import Identity, Me, assess_self_richness, self_lines
 from modules.services.memory.admission import READING_SOURCE, Kind, Memory, Query
 from modules.services.memory.profiles import LIMITS, POSTING, Profiles, most_posts
 from modules.services.memory.rows import MemoryStore
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.policy import MOST_SCHEDULED, is_for_later
 from modules.services.outbox.senders.bluesky import record_uri
-from modules.services.own_feed.engagement_policy import get_engagement_patterns, unanswered_sources
-from modules.services.own_feed.expressions import Expressions
-from modules.services.own_feed.starting_points import Prompts
+from modules.services.own_feed.expressions import Expressions, Prompts
+from modules.services.own_feed.policy import get_engagement_patterns, unanswered_sources
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser, bare_words
 from modules.services.skills.skills import Framer, Skills
 

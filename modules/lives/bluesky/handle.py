@@ -45,11 +45,9 @@ from modules.lives.bluesky.types import (
 )
 from modules.runtime.scheduler.policy import get_agent_jitter, get_peer_delay, peers_before
 from modules.services.commitments.writer import ReplyCommitments
-from modules.services.experiences.drafts import DraftExperiences
-from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience, Source
-from modules.services.identity.identity import Identity
-from modules.services.identity.owner import Me
-from modules.services.moderation.moderation import Moderation
+from modules.services.experiences import IMPRESSED, DraftExperiences, ExperienceType, NewExperience, Source
+from modules.services.identity.identity import Identity, Me
+from modules.services.moderation import Moderation
 from modules.services.outbox.bodies import ReplyBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
@@ -58,9 +56,8 @@ from modules.services.outbox.types import ACTIVE_STATES, Intent
 from modules.services.peers.registry import PeerDiscovery
 from modules.services.peers.relationships import Relationships
 from modules.services.rights.answering import PersonRequests
-from modules.services.rights.policy import may_stand_in_prompt
+from modules.services.rights.policy import ASKED, Addressed, Found, may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
-from modules.services.rights.types import ASKED, Addressed, Found
 from modules.services.rituals.rituals import RitualRuns, Rituals
 from modules.services.work.limits import PersonTurns, limits_of
 from modules.services.work.table import WorkTable

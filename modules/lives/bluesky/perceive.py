@@ -45,9 +45,8 @@ from modules.lives.bluesky.types import (
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.policy import Loop, Outcome, awareness_skip_probability
-from modules.services.identity.identity import Identity
-from modules.services.identity.owner import Me
-from modules.services.moderation.moderation import Moderation
+from modules.services.identity.identity import Identity, Me
+from modules.services.moderation import Moderation
 from modules.services.outbox.account import ACCOUNT_REMEDY
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
@@ -55,7 +54,7 @@ from modules.services.own_feed.engagement import OwnFeed
 from modules.services.peers.own_identity import OwnIdentity
 from modules.services.peers.registry import PeerDiscovery
 from modules.services.peers.relationships import Relationships
-from modules.services.rights.forgotten import ForgottenPeople
+from modules.services.rights.requests import ForgottenPeople
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, Perceiver

@@ -17,7 +17,7 @@ from modules.lives.bluesky.case import PostCase
 from modules.lives.bluesky.conversation import ConversationDecision
 from modules.lives.bluesky.thread import CircularAnalysis, ThreadAnalysis
 from modules.lives.bluesky.types import Pending
-from modules.services.outbox.rules.types import ReplyAdvice
+from modules.services.outbox.rules.rules import ReplyAdvice
 from modules.services.peers.relationships import RECURRING_INTERACTIONS, Relationship
 from modules.services.rights.policy import may_reply, may_stand_in_prompt
 from modules.services.rights.preferences import UNREADABLE_S

@@ -25,7 +25,7 @@ from modules.services.agent.media import Media
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import OwnerRequest, Turn
 from modules.services.agent.turn.runner import TurnRunner, chosen_in
-from modules.services.identity.owner import Me
+from modules.services.identity.identity import Me
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser
 from modules.services.rituals.rituals import CONTEXT_SKILL
 from modules.services.sessions.sessions import Sessions

@@ -33,13 +33,13 @@ from modules.services.craft.proposals import (
     decided_in_time,
     evidence_of,
     outcome_of,
+    proposal_stands,
 )
 from modules.services.craft.record import FrictionRecord
-from modules.services.craft.wording import proposal_stands
+from modules.services.identity.entries import OWN_SKILL
 from modules.services.identity.history import came_of, held_skills
-from modules.services.identity.types import OWN_SKILL
 from modules.services.outbox.types import STANDS
-from modules.services.owner.notices import TellOwner
+from modules.services.owner import TellOwner
 from modules.services.skills.skills import LocalSkills, Skills
 from modules.services.work.types import Disposition, Handler, WorkItem
 

@@ -17,7 +17,7 @@ from common.provenance import Provenance
 from common.result import Err
 from common.version import __version__
 from common.wording import told_outcome
-from modules.services.claims.offers import TaskPlace
+from modules.services.claims.lease_store import TaskPlace
 from modules.services.craft.bounds import PROGRAM
 from modules.services.craft.friction import Friction
 from modules.services.craft.proposals import OPEN, Proposal, ProposalStep, Rung, decided_in_time
@@ -25,13 +25,13 @@ from modules.services.craft.record import FrictionRecord
 from modules.services.outbox.github_bodies import GitHubBody, IssueBody, IssueCommentBody, IssueUpdateBody, OnGitHub
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.outbox.senders.github import open_issue_with
 from modules.services.outbox.types import ACTIVE_STATES, ActStanding, ProposedAction
-from modules.services.owner.notices import TellOwner
+from modules.services.owner import TellOwner
+from modules.services.pinned_names import RepositoryIdentity
 from modules.services.skills.skills import Skills
 from modules.services.work.table import WorkTable
-from modules.services.workspaces.reviewers import requested_changes
+from modules.services.workspaces.acting import requested_changes
 from modules.services.workspaces.trust import WorkspaceTrust
 
 ISSUE_EVERY = timedelta(days=7)

@@ -29,7 +29,7 @@ from modules.lives.github.types import IssueThread
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.record_file import FileRecord, Moment, RecordFile
-from modules.services.github_threads.threads import NewThread, ThreadInbox, ThreadSource, WaitingThread
+from modules.services.github_threads import NewThread, ThreadInbox, ThreadSource, WaitingThread
 from modules.services.inbox import received
 from modules.services.inbox.received import ReceivedPost
 from modules.services.work.types import PausingPerceiver

@@ -36,8 +36,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry, StoredEntry
 from modules.runtime.llm.dialect import Message, Text
 from modules.runtime.scheduler.policy import Loop, Outcome
-from modules.services.experiences.log import ExperienceLog
-from modules.services.experiences.types import ExperienceType, NewExperience
+from modules.services.experiences import ExperienceLog, ExperienceType, NewExperience
 from modules.services.memory.admission import NewMemory, trust_of
 from modules.services.memory.rows import MemoryStore, remember
 from modules.services.outbox.bodies import IntentKind

@@ -47,17 +47,15 @@ from modules.lives.github.types import (
     ResponseDecision,
     ThreadOptions,
 )
-from modules.services.experiences.log import ExperienceLog
-from modules.services.experiences.types import IMPRESSED, NewExperience
-from modules.services.github_threads.threads import THREAD, NewThread, ThreadInbox, WaitingThread, thread_of
+from modules.services.experiences import IMPRESSED, ExperienceLog, NewExperience
+from modules.services.github_threads import THREAD, NewThread, ThreadInbox, WaitingThread, thread_of
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import IssueUpdateBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.own_feed.expressions import NoteInsight
-from modules.services.plans.repository import page_text
-from modules.services.plans.standing import is_planned
+from modules.services.plans.repository import is_planned, page_text
 from modules.services.plans.types import AGENTS_PAGE
 from modules.services.repository_rules.checking import ForeignRepositories
 from modules.services.work.limits import TURNS_ON_GITHUB, TURNS_PER_REPOSITORY, PersonTurns, TurnLimit, limits_of

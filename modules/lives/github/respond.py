@@ -30,14 +30,13 @@ from modules.runtime.llm.dialect import Message
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner, chosen_in
-from modules.services.github_threads.changes import MOST_FILES, ShownChanges, changes_of, of_github
-from modules.services.github_threads.threads import ThreadSource, WaitingThread
-from modules.services.identity.owner import Me
+from modules.services.github_threads import MOST_FILES, ShownChanges, ThreadSource, WaitingThread, changes_of, of_github
+from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.peers.registry import PeerRegistry
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition
-from modules.services.workspaces.reviewers import is_reviewed_by_test
+from modules.services.workspaces.acting import is_reviewed_by_test
 from modules.services.workspaces.trust import WorkspaceTrust
 
 LOOP = "github-awareness"

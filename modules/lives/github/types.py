@@ -12,7 +12,7 @@ from typing import Literal
 from adapters.github.types import Comment, Issue, ReviewComment
 from common.clock import parse_iso
 from modules.services.agent.tools.types import Revision
-from modules.services.github_threads.threads import WaitingThread
+from modules.services.github_threads import WaitingThread
 from modules.services.outbox.github_bodies import IssueCommentBody, ReactionBody, ReviewBody
 from modules.services.workspaces.trust import TrustedAccounts
 

@@ -40,16 +40,22 @@ from modules.runtime.scheduler.policy import is_quiet
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnResult, TurnRunner
-from modules.services.craft.proposals import OPEN, Proposals, counted_at, proposals
+from modules.services.craft.proposals import (
+    OPEN,
+    Proposals,
+    counted_at,
+    friction_stands,
+    in_words,
+    proposal_stands,
+    proposals,
+)
 from modules.services.craft.record import FrictionRecord
-from modules.services.craft.wording import friction_stands, in_words, proposal_stands
 from modules.services.day.gathering import readings_between
-from modules.services.experiences.log import ExperienceLog
-from modules.services.experiences.types import Experience
+from modules.services.experiences import Experience, ExperienceLog
+from modules.services.identity.entries import HeldEdit, Version
 from modules.services.identity.history import SelfHistory, held_documents, held_skills, rejected_edits, skill_citing
 from modules.services.identity.identity import Identity
 from modules.services.identity.policy import diff_lines
-from modules.services.identity.types import HeldEdit, Version
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.expressions import Expressions

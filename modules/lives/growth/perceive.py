@@ -11,7 +11,7 @@ from common.clock import Clock, local, parse_iso
 from modules.lives.growth.policy import INTERVAL, KIND, Earlier, ReflectionMoment, why_due
 from modules.runtime.journal.rows import newest_reason
 from modules.runtime.scheduler.policy import is_quiet, not_at_night
-from modules.services.experiences.log import newest_open
+from modules.services.experiences import newest_open
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, WorkItem
 

@@ -10,7 +10,7 @@ from typing import Literal
 from common.clock import Since
 from common.text.injections import gives_orders
 from modules.runtime.events import Event
-from modules.services.experiences.types import Experience
+from modules.services.experiences import Experience
 from modules.services.identity.identity import extract_from_self
 
 KIND = "reflection"

@@ -27,7 +27,7 @@ from modules.services.agent.turn.runner import TurnRunner
 from modules.services.identity.identity import Identity
 from modules.services.memory.admission import OWNER_SOURCE, READING_SOURCE, SUBJECT_LENGTH, NewMemory
 from modules.services.memory.rows import MemoryStore
-from modules.services.owner.notices import TellOwner
+from modules.services.owner import TellOwner
 from modules.services.rights.preferences import Preferences
 from modules.services.skills.skills import Skills
 from modules.services.work.table import WorkTable, count_waiting

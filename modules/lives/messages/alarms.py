@@ -39,7 +39,7 @@ from modules.services.inbox.messages import ReceivedMessage
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction, Submitted
-from modules.services.owner.notices import NOTICE, UNTOLD
+from modules.services.owner import NOTICE, UNTOLD
 from modules.services.plans.events import PLAN_DONE, PLAN_ENDS
 from modules.services.work.table import WorkTable
 from modules.services.work.types import HELD, Disposition, Handler, NewWork, Perceiver, WorkItem

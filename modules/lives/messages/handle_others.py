@@ -21,16 +21,15 @@ from modules.runtime.llm.dialect import Message
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner, chosen_in
-from modules.services.experiences.drafts import DraftExperiences
-from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
-from modules.services.identity.owner import Me
+from modules.services.experiences import IMPRESSED, DraftExperiences, ExperienceType, NewExperience
+from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.peers.relationships import Relationships
 from modules.services.rights.answering import PersonRequests
+from modules.services.rights.policy import ASKED, Addressed, Found
 from modules.services.rights.preferences import Preferences
-from modules.services.rights.types import ASKED, Addressed, Found
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.limits import PersonTurns, limits_of
 from modules.services.work.table import WorkTable

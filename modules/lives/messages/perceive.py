@@ -37,7 +37,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.inbox.messages import Talk
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.rights.forgotten import ForgottenPeople
+from modules.services.rights.requests import ForgottenPeople
 from modules.services.work.types import Perceiver
 
 Said = list[tuple[str, DirectMessage]]

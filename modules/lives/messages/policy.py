@@ -22,12 +22,11 @@ from modules.runtime.scheduler.policy import is_quiet_hours
 from modules.services.explanation.drafts import Draft
 from modules.services.outbox.approval import read_answer
 from modules.services.outbox.bodies import DirectMessageBody
-from modules.services.outbox.rules.types import ReplyAdvice
+from modules.services.outbox.rules.rules import ReplyAdvice
 from modules.services.outbox.types import Intent
-from modules.services.rights.left import MOST_PLACES, NamingFile, places_text
-from modules.services.rights.policy import may_stand_in_prompt
+from modules.services.rights.policy import Preference, may_stand_in_prompt
 from modules.services.rights.preferences import UNREADABLE_S
-from modules.services.rights.types import Preference
+from modules.services.rights.records import MOST_PLACES, NamingFile, places_text
 from modules.services.work.types import Disposition
 
 MOST_PARTS = 5

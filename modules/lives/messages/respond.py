@@ -33,12 +33,12 @@ from modules.runtime.control import Standing
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.inbox.messages import ReceivedMessage
+from modules.services.outbox.approval import leaving
 from modules.services.outbox.bodies import DirectMessageBody
-from modules.services.outbox.leaving import leaving
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.rights.left import FORGOT, REQUEST, left_in
-from modules.services.rights.left import LOOP as RIGHTS
+from modules.services.rights.records import FORGOT, REQUEST, left_in
+from modules.services.rights.records import LOOP as RIGHTS
 from modules.services.sessions.owner_inbox import cause_of
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, Perceiver, WorkItem

@@ -15,7 +15,7 @@ from modules.lives.messages.types import OWNER_MESSAGE, Burst, Line
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.explanation.drafts import Draft, in_words
-from modules.services.identity.owner import Me
+from modules.services.identity.identity import Me
 from modules.services.inbox import messages
 from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox import approval, store

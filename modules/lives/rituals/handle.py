@@ -24,8 +24,7 @@ from common.text.github_text import comment_body, without_mentions
 from common.text.untrusted import one_line
 from modules.lives.rituals.writing import Memo, MemoRequest, OpeningRequest, RitualWriter
 from modules.services.commitments.acts import MEMO
-from modules.services.experiences.log import ExperienceLog
-from modules.services.experiences.types import NewExperience
+from modules.services.experiences import ExperienceLog, NewExperience
 from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody, IssueUpdateBody
@@ -40,6 +39,8 @@ from modules.services.rituals.policy import (
     MEMO_KIND,
     OPENING_KIND,
     RITUAL_PROMPT_RUNS,
+    RitualRun,
+    RitualThread,
     decision_path,
     memo_cause,
     memo_mark,
@@ -54,7 +55,6 @@ from modules.services.rituals.policy import (
     workspace_of,
 )
 from modules.services.rituals.rituals import Rituals
-from modules.services.rituals.types import RitualRun, RitualThread
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.trust import WorkspaceTrust

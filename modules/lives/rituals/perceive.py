@@ -10,15 +10,21 @@ from typing import Literal
 from common.clock import Clock, parse_iso
 from common.constants import HOUR_MS, MINUTE_MS
 from modules.runtime.scheduler.policy import peers_before
-from modules.services.experiences.log import ExperienceLog
-from modules.services.experiences.types import NewExperience
+from modules.services.experiences import ExperienceLog, NewExperience
 from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent
-from modules.services.rituals.policy import MEMO_KIND, OPENING_KIND, handles_of, note_of, opening_cause, ritual_key
+from modules.services.rituals.policy import (
+    MEMO_KIND,
+    OPENING_KIND,
+    RitualRun,
+    handles_of,
+    note_of,
+    opening_cause,
+    ritual_key,
+)
 from modules.services.rituals.rituals import Rituals
-from modules.services.rituals.types import RitualRun
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Handler, NewWork
 

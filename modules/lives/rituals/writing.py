@@ -18,13 +18,10 @@ from modules.runtime.llm.dialect import Message, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.prompt.fitting import SystemPrompt
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.turn.facts import agent_facts
-from modules.services.identity.identity import Identity
-from modules.services.identity.owner import Me
+from modules.services.identity.identity import Identity, Me, agent_facts
 from modules.services.identity.self_mechanics import DailyRitual
-from modules.services.rituals.policy import memo_problem, opening_problem
+from modules.services.rituals.policy import RitualRun, RitualThread, memo_problem, opening_problem
 from modules.services.rituals.rituals import CONTEXT_SKILL
-from modules.services.rituals.types import RitualRun, RitualThread
 from modules.services.skills.skills import Framer, Skills
 
 OPENING_SKILL = "ritual-initiation"

@@ -45,8 +45,14 @@ from modules.lives.space.types import RefusedWords
 from modules.runtime.console import Console
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.commitments.naming import LIVE, QueuedCommitment, claim_target, extract_fulfillment_url
-from modules.services.commitments.params import CommentParams, PlanParams
+from modules.services.commitments.naming import (
+    LIVE,
+    CommentParams,
+    PlanParams,
+    QueuedCommitment,
+    claim_target,
+    extract_fulfillment_url,
+)
 from modules.services.commitments.policy import NEVER_DELIVERED
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.texts import done_line

@@ -17,7 +17,7 @@ from modules.lives.space.speak import Fallback, ProposedMessage, enriched, fallb
 from modules.lives.space.types import RefusedWords, Resolution
 from modules.lives.space.validator import REJECTED, MessageValidator
 from modules.services.commitments.writer import CommitmentWriter
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import Phrase
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,12 +40,11 @@ from modules.lives.space.types import HistoryEntry, RequestContent, Salvaged, Sp
 from modules.lives.space.validator import MessageValidator
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.experiences.log import ExperienceLog
-from modules.services.experiences.types import IMPRESSED, ExperienceType, NewExperience
+from modules.services.experiences import IMPRESSED, ExperienceLog, ExperienceType, NewExperience
 from modules.services.memory.admission import BODY_LENGTH, NewMemory, WordsOrigin, admitted, trust_of
 from modules.services.memory.rows import MemoryStore
 from modules.services.peers.room_identity import PeerRelationships
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import Phrase
 
 SPACE_FORCED_ACTION_CYCLES = 3
 SPACE_FORCED_ACTION_REJECTIONS = 3

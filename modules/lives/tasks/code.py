@@ -48,9 +48,9 @@ from modules.services.coding.agent import CodingAgent
 from modules.services.coding.environment.installer import Installer, move_installed
 from modules.services.coding.gates import Closed, GateFacts, closed_gate, gate_told, named_but_unchanged
 from modules.services.coding.hands import SKILL
+from modules.services.coding.policy import CodingEnd, CodingEndCode, CodingJob, CodingRoom, CodingStep
 from modules.services.coding.suite_words import failures, outcomes, printed, quoted, suite_lines
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, run_suites
-from modules.services.coding.types import CodingEnd, CodingEndCode, CodingJob, CodingRoom, CodingStep
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.rules.policy import first_trusted

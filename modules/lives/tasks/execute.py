@@ -32,11 +32,11 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.claim_requests import PlanReader, PlanReading, repo_of
 from modules.services.claims.claimer import Claimer, Ending, TaskComments
-from modules.services.claims.offers import TaskOrders, TaskPlace
+from modules.services.claims.lease_store import TaskOrders, TaskPlace
 from modules.services.claims.policy import Lease
 from modules.services.plans.events import TaskEvent, TaskEventName, parse_task_event_markers, task_digest
 from modules.services.plans.types import FoundPlan, Task, parse_task_branch
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import Phrase
 from modules.services.work.loop import STOP_LOOK_S
 from modules.services.workspaces.trust import plan_of
 

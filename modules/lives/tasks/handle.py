@@ -22,7 +22,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.claim_requests import PlanReading, repo_of
 from modules.services.claims.claimer import Claimer, ClaimOutcome, Claims
-from modules.services.claims.offers import (
+from modules.services.claims.lease_store import (
     ABANDONED,
     ASKS,
     TASK,

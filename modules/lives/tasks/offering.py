@@ -44,8 +44,8 @@ from modules.services.plans.types import (
 )
 from modules.services.repository_rules.policy import Condition
 from modules.services.skills.skills import Framer, Skills
-from modules.services.voice_phrases.regenerate import Phrase
-from modules.services.workspaces.reviewers import pick_reviewers
+from modules.services.voice_phrases import Phrase
+from modules.services.workspaces.acting import pick_reviewers
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust, pulls_for, read_pulls
 
 FIRST_PAGE = "README.md"

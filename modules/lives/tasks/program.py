@@ -21,7 +21,7 @@ from modules.lives.tasks.execute import done_in_time
 from modules.lives.tasks.offering import TaskStopped, read
 from modules.lives.tasks.types import UNCLAIMED, Blocked, Deferred, Failed, HeldTask, Opened, Stopped, TaskWorker
 from modules.runtime.sandbox.policy import MIB
-from modules.services.claims.offers import place_of
+from modules.services.claims.lease_store import place_of
 from modules.services.coding.gates import Closed
 from modules.services.coding.suites import SuiteChange, SuiteRun, Suites, in_tree, run_suites
 from modules.services.craft.bounds import (
@@ -36,8 +36,8 @@ from modules.services.craft.bounds import (
 )
 from modules.services.craft.proposals import OPEN, Proposals
 from modules.services.craft.record import FrictionRecord
-from modules.services.outbox.repository_identity import RepositoryIdentity
-from modules.services.owner.notices import TellOwner
+from modules.services.owner import TellOwner
+from modules.services.pinned_names import RepositoryIdentity
 from modules.services.plans.types import FoundPlan, Plan, Task
 from modules.services.skills.skills import Skills
 from modules.services.work.table import WorkTable

@@ -20,17 +20,17 @@ from modules.lives.tasks.code import CodeWork, TaskFolder
 from modules.runtime.llm.dialect import ToolAnswer, ToolCall, ToolSpec
 from modules.services.claims.claim_requests import ClaimRequests, PlanReader, PlanReading
 from modules.services.claims.claimer import plain
-from modules.services.claims.offers import TaskPlace, place_of
+from modules.services.claims.lease_store import TaskPlace, place_of
 from modules.services.claims.policy import LEASE, ClaimState, CreateLock, Lease, LockAnswer, lease_of
 from modules.services.coding.hands import FINISH, RUN
-from modules.services.coding.types import CodingJob, Reporting
+from modules.services.coding.policy import CodingJob, Reporting
 from modules.services.outbox.github_bodies import IssueCommentBody
 from modules.services.outbox.github_writer import act_key, for_workspace
 from modules.services.outbox.types import ActStanding, Intent, ProposedAction
 from modules.services.plans.types import SCENARIOS_PAGE, Task
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition, Handler, WorkItem
-from modules.services.workspaces.gaps import SCENARIOS, WorkspaceGaps, failing_in, failing_mark, gap_key
+from modules.services.workspaces.health import SCENARIOS, WorkspaceGaps, failing_in, failing_mark, gap_key
 
 SKILL = "scenario-run"
 VERDICT = "scenario_verdict"

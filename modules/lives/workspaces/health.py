@@ -21,24 +21,27 @@ from modules.runtime.events import Publish
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.scheduler import Attention
-from modules.services.claims.offers import TaskOffered
+from modules.services.claims.lease_store import TaskOffered
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.plan_text import parse_plan
 from modules.services.plans.types import AGENTS_PAGE, SCENARIOS_PAGE, changes_more_than_documents
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import Phrase
 from modules.services.work.table import WorkTable
-from modules.services.workspaces.due import is_health_check_due
-from modules.services.workspaces.gaps import SCENARIOS, WorkspaceGaps, failing_in, gap_key, scenarios_row
 from modules.services.workspaces.health import (
     READ_CHARS,
+    SCENARIOS,
     SKILL,
     HealthJudge,
     HealthVerdict,
+    WorkspaceGaps,
     WorkspacePages,
+    failing_in,
+    gap_key,
+    scenarios_row,
 )
 from modules.services.workspaces.sentinel import FINISHED_LABEL, SENTINEL_PREFIX, sentinel_in
 from modules.services.workspaces.trust import WorkspaceTrust
-from modules.services.workspaces.watched import WatchedWorkspaces
+from modules.services.workspaces.watched import WatchedWorkspaces, is_health_check_due
 
 PAGES = ("README.md", AGENTS_PAGE)
 

@@ -32,12 +32,12 @@ from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspa
 from modules.runtime.events import Event, Publish
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.claims.offers import TASK, TaskOffered, TaskPlace, TaskStanding, place_of, standing_of
-from modules.services.github_threads.threads import NewThread, ThreadInbox
+from modules.services.claims.lease_store import TASK, TaskOffered, TaskPlace, TaskStanding, place_of, standing_of
+from modules.services.github_threads import NewThread, ThreadInbox
 from modules.services.outbox.github_writer import GitHubWriter, act_key
 from modules.services.plans.plan_text import parse_plan
 from modules.services.plans.types import FoundPlan, Plan, PlanKey, Task
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import Phrase
 from modules.services.work.table import WorkTable
 from modules.services.work.types import WorkItem
 from modules.services.workspaces.acting import ActingTurns

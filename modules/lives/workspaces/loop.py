@@ -15,7 +15,7 @@ from modules.lives.workspaces.types import CycleStep, Poll, StepResult
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.policy import Loop, Outcome
-from modules.services.claims.offers import PLAN_AWARENESS
+from modules.services.claims.lease_store import PLAN_AWARENESS
 from modules.services.workspaces.watched import OwnWorkspace, RequestedRepositories, WatchedWorkspaces
 
 

@@ -56,7 +56,7 @@ from modules.services.plans.plan_text import parse_plan
 from modules.services.plans.types import ACTIVE_TASKS, PLAN_LABEL, FoundPlan, Plan, Task
 from modules.services.rights.preferences import Preferences
 from modules.services.skills.skills import Skills
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import Phrase
 from modules.services.workspaces.acting import OTHERS_AFTER, ActingTurns
 from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces

@@ -46,7 +46,7 @@ from modules.services.plans.compose import issues_taken_up
 from modules.services.plans.events import TaskEvent
 from modules.services.plans.types import FoundPlan, PlanKey, PlanLabel, claim_key
 from modules.services.skills.skills import Skills
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import Phrase
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust, plan_of
 

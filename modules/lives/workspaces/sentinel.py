@@ -20,7 +20,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.skills.skills import Skills
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import Phrase
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.health import SKILL
 from modules.services.workspaces.sentinel import (

@@ -38,15 +38,26 @@ from modules.services.outbox.github_bodies import IssueUpdateBody
 from modules.services.outbox.github_writer import GitHubWriter, for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.plans.compose import PlanComposer, SourceIssue, fitting, issues_taken_up, plan_words
-from modules.services.plans.missing import MissingTask, PlanGaps
+from modules.services.plans.compose import (
+    MissingTask,
+    PlanComposer,
+    PlanGaps,
+    SourceIssue,
+    fitting,
+    issues_taken_up,
+    plan_words,
+)
 from modules.services.plans.plan_text import add_tasks_to_plan_body, parse_plan
 from modules.services.plans.repository import repository_view
 from modules.services.plans.types import PLAN_LABEL, Plan, Task, plan_labels, with_docs_updates
 from modules.services.workspaces.acting import ActingTurns
-from modules.services.workspaces.due import MOST_OPEN_PLANS, get_workspaces_needing_plan_synthesis
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
-from modules.services.workspaces.watched import WatchedWorkspaces, is_workspace_name
+from modules.services.workspaces.watched import (
+    MOST_OPEN_PLANS,
+    WatchedWorkspaces,
+    get_workspaces_needing_plan_synthesis,
+    is_workspace_name,
+)
 
 MOST_JUDGED = 3
 """How often the model judges what is missing, if others add tasks in the meantime."""

@@ -11,7 +11,7 @@ RESTORED = "restored_from"
 RUNNING = "running_since"
 """Holds when the present run began, ISO-8601. If it is left behind, that run ended unexpectedly."""
 PROGRAM = "home_program"
-"""Marks the version that lives here, and its trial (`modules/services/burn_in`)."""
+"""Marks the version that lives here, and its trial (`modules/services/burn_in.py`)."""
 KILLED = "it was killed, it crashed, or the machine stopped"
 """In words, why nobody is awake although the mark `RUNNING` is set."""
 

@@ -44,7 +44,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import TaskEvent, build_task_event_marker
 from modules.services.plans.types import Expected, TaskChange
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import Phrase
 from modules.services.workspaces.acting import ActingTurns
 
 

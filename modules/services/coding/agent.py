@@ -16,10 +16,19 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.coding.hands import ALREADY_THERE, BLOCKED, DESCRIPTION, FINISH, SKILL, Hands
-from modules.services.coding.policy import end_before_step, set_aside, used
+from modules.services.coding.policy import (
+    PURPOSE,
+    CodingEnd,
+    CodingJob,
+    CodingLimits,
+    CodingRoom,
+    CodingStep,
+    end_before_step,
+    set_aside,
+    used,
+)
 from modules.services.coding.suites import suite_limits
 from modules.services.coding.trajectory import Trajectories, step_of
-from modules.services.coding.types import PURPOSE, CodingEnd, CodingJob, CodingLimits, CodingRoom, CodingStep
 from modules.services.skills.skills import Skills
 
 _WHOLE_CHARS = 100_000

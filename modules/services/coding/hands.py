@@ -40,9 +40,9 @@ from modules.runtime.llm.dialect import ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.sandbox.policy import WORK, Limits
 from modules.runtime.sandbox.runner import Sandbox
 from modules.services.coding.gates import any_named
+from modules.services.coding.policy import CodingRoom
 from modules.services.coding.suite_files import NOT_SOURCE
 from modules.services.coding.suites import SUITE_SECONDS, in_tree, suite_limits
-from modules.services.coding.types import CodingRoom
 from modules.services.skills.skills import Skills
 
 _READ_CHARS, _LINE_CHARS = 16_000, 2_000

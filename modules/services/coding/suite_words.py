@@ -8,7 +8,7 @@ from common.text.github_text import without_mentions
 from common.text.untrusted import one_line
 from modules.services.coding.suites import SuiteChange, SuiteRun
 from modules.services.coding.test_output import SuiteOutcome
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import Phrase
 
 _LINE_CHARS = 200
 _MOST_LISTED = 30

@@ -11,7 +11,7 @@ from common.clock import iso, parse_iso
 from modules.runtime.budget.policy import counted
 from modules.runtime.database.database import Database
 from modules.runtime.llm.dialect import ChatResult, ToolAnswer, ToolCall
-from modules.services.coding.types import CodingStep
+from modules.services.coding.policy import CodingStep
 
 KEPT = timedelta(days=90)
 

@@ -24,14 +24,18 @@ from modules.runtime.scheduler.scheduler import Attention
 from modules.services.commitments import texts
 from modules.services.commitments.naming import (
     NO_REPO,
+    CommentParams,
+    IssueParams,
+    PlanParams,
+    PostParams,
     Progress,
     QueuedCommitment,
+    ReadyPlan,
     number_in,
     repo_of,
     text_of,
     title_of,
 )
-from modules.services.commitments.params import CommentParams, IssueParams, PlanParams, PostParams, ReadyPlan
 from modules.services.commitments.texts import TITLE_CHARS, told_origin
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
@@ -39,11 +43,10 @@ from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.plans.compose import PlanComposer, PlanRequest, plan_words
 from modules.services.plans.events import Wish, asked_entry, asked_in_room, wish_mark
 from modules.services.plans.plan_text import TITLE_MARK, generate_plan_markdown
-from modules.services.plans.repository import repository_view
-from modules.services.plans.standing import pages_of, standing_plan
+from modules.services.plans.repository import pages_of, repository_view, standing_plan
 from modules.services.plans.types import Plan, ensure_docs_tasks, has_docs_tasks, plan_labels
 from modules.services.skills.skills import Skills
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import Phrase
 from modules.services.workspaces.addresses import WORKSPACE_PREFIX
 
 COMMITMENTS, ABANDONED = "commitments", "abandoned"

@@ -33,6 +33,7 @@ from modules.services.commitments.acts import (
 )
 from modules.services.commitments.naming import (
     CommitmentRoom,
+    PlanParams,
     Progress,
     QueuedCommitment,
     claim_target,
@@ -40,7 +41,6 @@ from modules.services.commitments.naming import (
     resolve_repo,
     title_of,
 )
-from modules.services.commitments.params import PlanParams
 from modules.services.commitments.policy import (
     COMMITMENT_IN_PROGRESS_TIMEOUT_MS,
     NEVER_DELIVERED,
@@ -57,7 +57,7 @@ from modules.services.commitments.writer import Announcer
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ActStanding, Intent, ProposedAction
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import Phrase
 from modules.services.work.types import Disposition, Handler, Perceiver, WorkItem
 
 CLAIM_RENEWAL_INTERVAL_MS = 30 * SECOND_MS

@@ -28,8 +28,15 @@ from modules.runtime.events import Publish, discard
 from modules.services.agent.attention_list import AttentionNeeds
 from modules.services.commitments import policy
 from modules.services.commitments.acts import CommitmentAbandoned, CommitmentsReady
-from modules.services.commitments.naming import LIVE, CommitmentRequest, Enqueued, QueuedCommitment, claim_target
-from modules.services.commitments.params import CommitmentParams, read_params
+from modules.services.commitments.naming import (
+    LIVE,
+    CommitmentParams,
+    CommitmentRequest,
+    Enqueued,
+    QueuedCommitment,
+    claim_target,
+    read_params,
+)
 from modules.services.commitments.policy import RepoCooldown, attention_of, cooldown_of, is_over, new_cooldowns
 from modules.services.work.table import WorkTable, newest
 from modules.services.work.types import NewWork, WorkState

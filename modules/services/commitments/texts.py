@@ -6,7 +6,7 @@ from adapters.atproto.records import web_url
 from common.text.github_text import comment_body, without_mentions
 from common.text.untrusted import one_line
 from modules.services.commitments.naming import QueuedCommitment, title_of
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import Phrase
 
 ANNOUNCED_CHARS = 120
 TITLE_CHARS = 256

@@ -52,17 +52,16 @@ from modules.services.commitments.naming import (
     Progress,
     QueuedCommitment,
     extract_fulfillment_url,
+    read_params,
     resolve_repo,
 )
-from modules.services.commitments.params import read_params
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.texts import done_line, done_title
 from modules.services.outbox.bodies import RecordRef, ReplyBody, SpaceChatBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.skills.skills import SYSTEM_SECTION, Framer, Skills
-from modules.services.voice_phrases.phrases import FORMS
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import FORMS, Phrase
 
 SKILL = "commitments"
 THIN_CHARS = 80

@@ -17,10 +17,9 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import of_loop_between
 from modules.services.agent.prompt.sources import CONTEXT
 from modules.services.day.gathering import DayReader
-from modules.services.experiences.log import owner_lines
-from modules.services.owner_files import OwnerFiles
-from modules.services.owner_files.local import with_state
-from modules.services.schedules.policy import first_scheduled
+from modules.services.experiences import owner_lines
+from modules.services.owner_files import OwnerFiles, with_state
+from modules.services.schedules import first_scheduled
 from modules.services.sessions.archives import unshown_since
 from modules.services.sessions.store import going_on
 from modules.services.skills.skills import Skills

@@ -25,7 +25,7 @@ from modules.runtime.journal import rows
 from modules.runtime.llm.dialect import without_status
 from modules.services.commitments.naming import LIVE, CommitmentStatus, QueuedCommitment, title_of
 from modules.services.commitments.queue import commitments_in
-from modules.services.craft.wording import ended_as
+from modules.services.craft.proposals import ended_as
 from modules.services.day.rendering import (
     LIKED_ONLY,
     DayCommitments,
@@ -42,10 +42,9 @@ from modules.services.day.rendering import (
 )
 from modules.services.day.situation import Situation, read_situation
 from modules.services.explanation.story import handle_of, named
-from modules.services.identity.entries import waiting_line
+from modules.services.identity.entries import OWN_SKILL, HeldEdit, waiting_line
 from modules.services.identity.history import changed_lines, held_edits
-from modules.services.identity.owner import Me
-from modules.services.identity.types import OWN_SKILL, HeldEdit
+from modules.services.identity.identity import Me
 from modules.services.inbox.messages import MESSAGES
 from modules.services.memory import rows as memory_rows
 from modules.services.memory.admission import Kind
@@ -54,10 +53,10 @@ from modules.services.outbox.act_words import ActWords, act_words
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.types import Intent
-from modules.services.presence import owner_follow
+from modules.services.presence import subscriptions
 from modules.services.rights.mute import MUTES
 from modules.services.rituals.rituals import all_runs
-from modules.services.schedules.policy import first_scheduled
+from modules.services.schedules import first_scheduled
 
 _LEFT_ALONE = ("silent", "skipped", "concluded", "left", "dropped", "passed_over")
 _OF_OTHERS = ("at://", MESSAGES, "github:")
@@ -198,7 +197,7 @@ class DayReader:
         """Return whether the owner decided an act; the first follow of them and answers to their posts do not count."""
         theirs = f"at://{self.settings.owner_bluesky_social_handle_did}/"
         is_answer = isinstance(intent.body, ReplyBody | LikeBody) and intent.body.subject == intent.cause_id
-        return intent.cause_id != owner_follow.CAUSE and not (is_answer and intent.body.subject.startswith(theirs))
+        return intent.cause_id != subscriptions.CAUSE and not (is_answer and intent.body.subject.startswith(theirs))
 
     def _is_at_owner_word(self, change: rows.JournalRow) -> bool:
         """Return whether a change of one of the SOUL's own files was ordered by the owner and made."""

@@ -17,18 +17,16 @@ from modules.runtime.budget.report import report_at, used_up
 from modules.runtime.control import Standing
 from modules.runtime.home import Home
 from modules.services.agent.attention_list import AttentionNeeds, Item
-from modules.services.claims.lease_store import held_tasks
-from modules.services.claims.offers import ABANDONED, ASKS, TASK, standing_of
+from modules.services.claims.lease_store import ABANDONED, ASKS, TASK, held_tasks, standing_of
 from modules.services.day.rendering import DayTrouble, DayWaits
 from modules.services.explanation.drafts import Draft, in_words, leaving_fields
-from modules.services.github_threads.threads import THREAD
+from modules.services.github_threads import THREAD
 from modules.services.identity.entries import change_of, see_held
 from modules.services.identity.history import held_documents
 from modules.services.inbox import messages, received
 from modules.services.outbox import store
 from modules.services.outbox.approval import held
-from modules.services.schedules.policy import Schedule
-from modules.services.schedules.schedules import schedules_in
+from modules.services.schedules import Schedule, schedules_in
 from modules.services.sessions import owner_inbox
 from modules.services.work.table import count_waiting, newest
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from common.clock import iso, local, parse_iso
 from common.wording import deed, told_reason
-from modules.services.craft.wording import behind, rests_on
+from modules.services.craft.proposals import behind, rests_on
 from modules.services.explanation.story import named
 from modules.services.outbox import store
 from modules.services.outbox.act_words import ActWords, act_words

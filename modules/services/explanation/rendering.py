@@ -1,23 +1,31 @@
-"""Renders a story step by step in time order, for people. Pure; text by others cannot change the layout."""
+"""Tells people the story of one post, act or silence in time order; text by others cannot change the layout.
+
+Only reads the database, so it can be asked whether the SOUL runs or not. Nothing is looked up on the network.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import re
+import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
+from typing import Any
 
 from common.clock import local, parse_iso
 from common.constants import OWNER_CAUSE
+from common.errors import SoulError
 from common.text.graphemes import shortened
 from common.text.handles import with_handles
 from common.text.untrusted import clean, one_line
 from common.wording import counted, deed, number, part_name, told_reason, wrapped
 from common.wording import rule as rule_words
+from modules.runtime.database.database import Database
 from modules.runtime.journal.types import CUT_OFF
 from modules.runtime.llm.dialect import without_status
-from modules.services.coding.types import CodingStep
-from modules.services.craft.wording import proposal_stands
+from modules.services.coding.policy import CodingStep
+from modules.services.craft.proposals import proposal_stands
 from modules.services.explanation.story import (
     Act,
     Call,
@@ -27,6 +35,9 @@ from modules.services.explanation.story import (
     Story,
     StoryEntry,
     Thinking,
+    Unknown,
+    find,
+    gather,
     thread_of,
 )
 from modules.services.inbox.messages import MESSAGES
@@ -320,3 +331,25 @@ def _day(at: str, timezone: str) -> str:
         return ""
     moment = local(parse_iso(at), timezone)
     return f"{moment:%A} {moment.day} {moment:%B %Y} ({moment:%Z})"
+
+
+def story_of(connection: sqlite3.Connection, what: str) -> Story:
+    """Return the story of `what`: a link to a post or thread, an `at://` uri, a task, or an act's id or its prefix.
+
+    Raises `SoulError` if there is none.
+    """
+    found = find(connection, what)
+    story = found if isinstance(found, Unknown) else gather(connection, found)
+    if isinstance(story, Unknown):
+        raise SoulError(story.reason)
+    return story
+
+
+def as_json(story: Story) -> dict[str, Any]:
+    """Return the story for programs: the fields of `Story`, with its title."""
+    return {"title": title(story), **dataclasses.asdict(story)}
+
+
+async def tell(database: Database, what: str, timezone: str = "") -> list[str]:
+    """Return the lines of the story for the owner's terminal. Raises as `story_of`."""
+    return lines(await database.run(lambda connection: story_of(connection, what)), timezone)

@@ -22,10 +22,9 @@ from modules.runtime.budget import ledger
 from modules.runtime.journal import rows
 from modules.runtime.journal.rows import JournalRow
 from modules.services.coding import trajectory
-from modules.services.coding.types import CodingStep
-from modules.services.craft.proposals import Proposal
-from modules.services.craft.wording import behind, evidence_for, names_about
-from modules.services.identity.types import OWN_SKILL
+from modules.services.coding.policy import CodingStep
+from modules.services.craft.proposals import Proposal, behind, evidence_for, names_about
+from modules.services.identity.entries import OWN_SKILL
 from modules.services.inbox import messages, received
 from modules.services.inbox.messages import MESSAGES, ReceivedMessage
 from modules.services.outbox import departures, store

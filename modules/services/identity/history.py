@@ -31,8 +31,8 @@ from common.errors import StorageError, Transient
 from common.files import Json, load_state, read_bounded, save_state, storage_error, write_atomic
 from common.json_lines import json_line, json_object, split_lines
 from modules.runtime.home import Home
+from modules.services.identity.entries import DOCUMENTS, OWN_SKILL, SELF, HeldEdit, Version
 from modules.services.identity.policy import diff_lines, reapplied
-from modules.services.identity.types import DOCUMENTS, OWN_SKILL, SELF, HeldEdit, Version
 
 STALE = "lines that it changes were changed since, so it can only be rejected, and ordered again if it is still wanted"
 HISTORY_KEPT = 50

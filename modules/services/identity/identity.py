@@ -1,4 +1,4 @@
-"""Reads SELF.md by its headings."""
+"""Who the SOUL is: SELF.md, read by its headings, and its own and its owner's accounts, as set in the settings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,41 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
+from common.facts import AgentFacts
+from common.settings import Settings
 from common.text.markdown import Heading, joined_lines, outline
 from common.text.strings import straighten
 from modules.runtime.home import Home, read_self
 from modules.services.identity.self_mechanics import DailyRitual, SocialMechanics, parse_social_mechanics, read_rituals
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """The SOUL's account, its name on GitHub ("" if it has none), its owner, and the time zone of its day."""
+
+    agent_name: str
+    bluesky_username: str
+    owner_handle: str
+    owner_did: str
+    timezone: str = ""
+    github_username: str = ""
+
+    @classmethod
+    def of(cls, settings: Settings) -> Me:
+        """Return the identity that the settings describe."""
+        return cls(
+            agent_name=settings.agent_name,
+            bluesky_username=settings.agent_bluesky_username,
+            owner_handle=settings.owner_bluesky_social_handle,
+            owner_did=settings.owner_bluesky_social_handle_did,
+            timezone=settings.soul_timezone,
+            github_username=settings.agent_github_username,
+        )
+
+    def is_owner(self, did: str) -> bool:
+        """Return whether an account on Bluesky is the owner's."""
+        return did == self.owner_did
+
 
 Part = Literal["identity", "purpose", "values", "questions", "patterns", "learnings", "explorations"]
 
@@ -269,3 +300,13 @@ class Identity:
     def extract(self) -> SelfExtract:
         """Return the parts of SELF.md."""
         return extract_from_self(read_self(self._home))
+
+
+def agent_facts(me: Me, identity: Identity, soul: str) -> AgentFacts:
+    """Return the facts about `me`; `soul` is the text of SOUL.md."""
+    return AgentFacts(
+        name=identity.display_name,
+        handle=me.bluesky_username,
+        soul=soul,
+        self_lines=self_lines(identity.extract()),
+    )

@@ -22,9 +22,9 @@ from modules.runtime.events import Event, Publish, discard
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
 from modules.services.identity import entries, policy
+from modules.services.identity.entries import SELF, Author, HeldEdit, ProposedSelf, SelfEdit, Version
 from modules.services.identity.history import STALE, SelfHistory, sha256
 from modules.services.identity.policy import operational_parts
-from modules.services.identity.types import SELF, Author, HeldEdit, ProposedSelf, SelfEdit, Version
 
 Names = Callable[[str], bool]
 

@@ -25,16 +25,19 @@ from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.memory import policy
 from modules.services.memory.admission import Kind, Memory, NewMemory
-from modules.services.memory.days import (
+from modules.services.memory.recall import (
     PROMPT_ENTRIES,
+    MemoryRenderer,
+    as_told,
     day_name,
     day_span,
     in_file,
     of_day,
     render_day,
     told_in_prompt,
+    trusted,
+    words_of,
 )
-from modules.services.memory.recall import MemoryRenderer, as_told, trusted, words_of
 from modules.services.memory.rows import MemoryStore
 from modules.services.owner_files import OwnerFiles
 

@@ -1,7 +1,7 @@
 """The SOUL's account on Bluesky: its login, facts about it and the listed peers for the rules, and the home's account.
 
 Waiting acts were made for one account, and a lost try can be looked for only there; so the account's DID is stored, and
-that of each listed peer (`modules/services/pinned_names`). The rest is kept in memory and asked for at each start;
+that of each listed peer (`modules/services/pinned_names.py`). The rest is kept in memory and asked for at each start;
 until the answer comes, the account counts as young.
 """
 
@@ -33,7 +33,7 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.service_health import ServiceHealth
 from modules.services.outbox import store
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, IntentState
-from modules.services.pinned_names.store import PinnedNames
+from modules.services.pinned_names import PinnedNames
 
 SESSION_RETRY_DELAYS_MS = (10_000, 30_000, 60_000)
 

@@ -1,24 +1,26 @@
-"""Gates that are asked each time before an intent leaves: the pause, and the newest post on the account's own feed.
+"""The last scan for secrets, and gates asked before an intent leaves: the pause, the newest post on our own feed.
 
 Nothing public leaves while the owner has paused the SOUL, or while it only listens; messages to the owner do.
 
 The pace of the outbox counts what `soul.db` knows. If the database was lost, or the account is also used by hand, the
-feed has newer posts. That gate keeps its state in memory: the feed is read at each start, and then four times an hour.
+feed has newer posts. The gate for that keeps its state in memory: the feed is read at each start, and then four times
+an hour.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from adapters.atproto.types import Post
 from common.clock import parse_iso_or_none, span
+from common.redact import LEAK, Redactor
 from modules.runtime.control import Control
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.policy import goes_first
-from modules.services.outbox.types import Intent, Wait
+from modules.services.outbox.types import Intent, ProposedAction, Verdict, Wait
 
 _ASK_AGAIN_S = 1.0
 
@@ -61,3 +63,16 @@ class FeedPaceGate:
         if left <= 0:
             return None
         return Wait(f"{span(self.cooldown_s)} after the newest post on its feed", left, ends=True)
+
+
+class SecretScan:
+    """A rule at admission: blocks an action that holds a secret, without naming it; no copy of the action is stored."""
+
+    name = "secrets"
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+
+    def __call__(self, connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:
+        leaks = self._redactor.finds_in([action.body.stored(), action.target])
+        return [Verdict(self.name, "block", LEAK, withhold=True) if leaks else Verdict(self.name)]

@@ -29,8 +29,13 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.prompt.fitting import SystemPrompt
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.commitments.acts import FOUND, CommitmentKept
-from modules.services.commitments.naming import QueuedCommitment, extract_fulfillment_url, repo_of, title_of
-from modules.services.commitments.params import IssueParams
+from modules.services.commitments.naming import (
+    IssueParams,
+    QueuedCommitment,
+    extract_fulfillment_url,
+    repo_of,
+    title_of,
+)
 from modules.services.outbox.bodies import AttachedPicture, PictureSource, PostBody
 from modules.services.outbox.github_bodies import IssueBody
 from modules.services.outbox.outbox import Outbox

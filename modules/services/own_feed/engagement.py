@@ -25,9 +25,16 @@ from modules.services.outbox.gates import FeedPaceGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.policy import is_about_rights
 from modules.services.outbox.types import ProposedAction
-from modules.services.own_feed.engagement_policy import insight_of, is_due, is_last_look
 from modules.services.own_feed.expressions import Expression, ExpressionEngagement, Expressions
-from modules.services.own_feed.policy import Deletion, Repeats, own_posts, plan_deletions
+from modules.services.own_feed.policy import (
+    Deletion,
+    Repeats,
+    insight_of,
+    is_due,
+    is_last_look,
+    own_posts,
+    plan_deletions,
+)
 
 CAUSE = "feed-pruning"
 

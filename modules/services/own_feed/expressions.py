@@ -1,7 +1,8 @@
-"""The SOUL's own thoughts of the last 60 days, and the reactions to them: `.memory/expressions.json`."""
+"""The SOUL's own thoughts of 60 days and reactions to them (`.memory/expressions.json`), and their starting points."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Protocol
 from common.clock import Clock
 from modules.runtime.record_file import FileRecord, Moment, RecordFile
 from modules.services.peers.relationships import InsightCode
+from modules.services.skills.skills import Skills
 
 KEPT = timedelta(days=60)
 
@@ -78,3 +80,38 @@ class Expressions:
             self._file.records.pop(uri, None)
         if self._file.records != before:
             self._file.save()
+
+
+_STARTING_POINTS = "expression-prompts"
+_BULLET = re.compile(r"^- (?P<text>.+?)(?:\s+\[(?P<source>[\w+-]+)\])?$", re.MULTILINE)
+
+
+class Prompts:
+    """Reads the skill `expression-prompts` at each call, so that a reload takes effect at once."""
+
+    def __init__(self, skills: Skills) -> None:
+        self._skills = skills
+
+    def templates(self) -> dict[str, str]:
+        """Return the template texts by source, with `{{value}}` or `{{value1}}` and `{{value2}}` in them."""
+        return self._skills.subsections(_STARTING_POINTS, "Prompt Templates")
+
+    def fallbacks(self) -> list[tuple[str, str]]:
+        """Return (text, source) pairs for a thin SELF.md."""
+        section = self._skills.section(_STARTING_POINTS, "Fallback Prompts")
+        return [(match["text"], match["source"] or "observation") for match in _BULLET.finditer(section)]
+
+    def all(self) -> list[str]:
+        """Return all texts that prompts are made of, variables unfilled, without the examples of invitations."""
+        of_picture = self._skills.section("shared-picture", "For a Post")
+        names = ("Prompt Templates", "Fallback Prompts")
+        return [*(self._skills.section(_STARTING_POINTS, name) for name in names), self.suffix(), of_picture]
+
+    def suffix(self) -> str:
+        """Return the ending of each prompt."""
+        return self._skills.section(_STARTING_POINTS, "Invitation Suffix").strip()
+
+    def invitations(self, kind: str) -> list[str]:
+        """Return the example invitations of a kind: Choice, Bounded or Direct; those of the last fit any post."""
+        section = self._skills.subsections(_STARTING_POINTS, "Invitation Prompts")[kind]
+        return [match["text"] for match in _BULLET.finditer(section)]

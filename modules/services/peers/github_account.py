@@ -11,7 +11,7 @@ from adapters.github.types import TokenRights
 from common.result import Err
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.peers.types import Peer
+from modules.services.peers.policy import Peer
 
 _DEADLINE_S = 10.0
 _HOW_TO_MAKE_ONE = "Make one at https://github.com/settings/tokens/new with the scopes"

@@ -38,9 +38,9 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.senders.github_changes import repo_of
 from modules.services.outbox.types import Intent
+from modules.services.peers.policy import Peer
 from modules.services.peers.registry import PeerRegistry
 from modules.services.peers.room_identity import Stance, stance_of
-from modules.services.peers.types import Peer
 from modules.services.rights.preferences import Preferences
 from modules.services.skills.skills import Skills, interpolate
 

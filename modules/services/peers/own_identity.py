@@ -28,7 +28,7 @@ from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.peers.policy import VERIFY_AFTER, retry_after
+from modules.services.peers.policy import VERIFY_AFTER, Peer, retry_after
 from modules.services.peers.registry import (
     IDENTITY_POST_MARKER,
     PeerRegistry,
@@ -38,7 +38,6 @@ from modules.services.peers.registry import (
     is_github_username,
     is_identity_post,
 )
-from modules.services.peers.types import Peer
 from modules.services.skills.skills import Skills
 
 SKILL = "peer-awareness"

@@ -26,7 +26,7 @@ from common.text.github_text import own_words
 from common.text.graphemes import fit_post_text, truncate_graphemes
 from modules.runtime.record_file import RecordFile
 from modules.services.peers import policy
-from modules.services.peers.types import Linked, Peer, PeerClaim, PeerSummary, Sighting, Via
+from modules.services.peers.policy import Linked, Peer, PeerClaim, PeerSummary, Sighting, Via
 from modules.services.workspaces.addresses import workspaces_in
 
 REGISTRY_FILE = "discovered_peers.json"

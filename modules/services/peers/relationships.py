@@ -1,4 +1,4 @@
-"""Stores whom the SOUL met on Bluesky, and how far it read its notifications, in `.memory/relationships.json`.
+"""Stores whom the SOUL met and answered, and how far it read its notifications, in `.memory/relationships.json`.
 
 An account is stored under its DID, as a handle may be given up and taken by somebody else.
 
@@ -12,7 +12,7 @@ import itertools
 import json
 from collections.abc import Collection, Iterator, MutableMapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +25,11 @@ from common.text.untrusted import one_line
 from common.wording import counted
 from modules.runtime.record_file import FileRecord, Moment, RecordFile
 from modules.services.agent.attention_list import AttentionNeeds, Insight, Reflection
+from modules.services.outbox.bodies import DirectMessageBody, IntentKind
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import ACTIVE_STATES, Intent
 from modules.services.peers.registry import is_handle
+from modules.services.work.types import Perceiver
 
 RELATIONSHIP_PRUNE_DAYS = 60
 RELATIONSHIP_PRUNE_VALUABLE_DAYS = 90
@@ -312,3 +316,33 @@ def _kept(state: State) -> dict[str, Any]:
 def _same(one: Insight, other: Insight) -> bool:
     first, second = (insight.about[:_SAME_CHARS].casefold() for insight in (one, other))
     return one.code == other.code and first == second
+
+
+_KINDS: tuple[IntentKind, ...] = ("reply", "like", "direct_message")
+_OPEN_FOR = timedelta(days=2)
+"""An act that was accepted longer ago has left, was refused, or no longer matters."""
+
+
+@dataclass(kw_only=True)
+class ResponsePerceiver(Perceiver):
+    """Counts replies, likes and direct messages that left or are on their way; a draft once it is approved."""
+
+    outbox: Outbox
+    relationships: Relationships
+    clock: Clock
+    _looked_at: datetime | None = field(default=None, init=False)
+
+    async def perceive(self) -> None:
+        now = self.clock.now()
+        since = self._looked_at - _OPEN_FOR if self._looked_at else now - timedelta(days=RELATIONSHIP_PRUNE_DAYS)
+        acts = await self.outbox.since(_KINDS, since)
+        answered = {_answered(one) for one in acts if one.state in ACTIVE_STATES and one.state != "held"}
+        self.relationships.mark_responded(answered)
+        self._looked_at = now
+
+
+def _answered(act: Intent) -> str:
+    """Return the address of the post or message that an act answers."""
+    if isinstance(act.body, DirectMessageBody):
+        return act.body.subject.partition("#")[0]
+    return act.target

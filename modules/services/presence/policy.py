@@ -11,7 +11,7 @@ from adapters.atproto.types import Profile
 from common.constants import PROFILE_BIO_MAX_BYTES
 from common.settings import Settings
 from common.text.graphemes import grapheme_len
-from modules.services.voice_phrases.phrases import interpolate
+from modules.services.voice_phrases import interpolate
 
 PROFILE_BIO_MAX_GRAPHEMES = 256
 AUTONOMY = "studio.voyager.account.autonomy"

@@ -38,12 +38,11 @@ from modules.services.outbox.github_bodies import (
     OnGitHub,
     PullRequestBody,
 )
-from modules.services.outbox.repository_identity import AnotherRepositoryErr, RepositoryIdentity
 from modules.services.outbox.rules.policy import held_to, is_ours
-from modules.services.outbox.rules.rules import PULLS_PER_REPOSITORY, WELCOME
-from modules.services.outbox.rules.types import TrustCircle
+from modules.services.outbox.rules.rules import PULLS_PER_REPOSITORY, WELCOME, TrustCircle
 from modules.services.outbox.senders.github_changes import repo_of
 from modules.services.outbox.types import ProposedAction, Verdict
+from modules.services.pinned_names import AnotherRepositoryErr, RepositoryIdentity
 from modules.services.repository_rules.policy import (
     DEFAULTS,
     MOST_CHARS,

@@ -1,4 +1,7 @@
-"""Carries out what people ask about their own data, in their own words, and finds the answer to send.
+"""Recognises and carries out what people ask about their own data, in their own words, and finds the answer to send.
+
+The model gets that one post and a page of instructions, and no tools. Its answer is words from a fixed list and a
+language code, so that nothing in the post can do more than ask.
 
 The model that answers a post reports the request. Words that plainly ask, or that may ask where no model is to answer,
 lead to a reading too. A model that sees nothing but the post then says which kind of request it is. Code does the rest,
@@ -28,6 +31,7 @@ from common.facts import QuestionFacts
 from common.provenance import Importance
 from common.text.graphemes import fit_post_text, grapheme_len
 from common.text.rights_requests import (
+    MOST_CHARS,
     RequestKind,
     also_asks_for_no_reply,
     kind_by_words,
@@ -37,24 +41,67 @@ from common.text.untrusted import one_line
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
+from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.one_sentence import SentenceAsker, SentenceQuestion
+from modules.services.agent.verdicts import SkillQuestion, without_quotation_marks
+from modules.services.explanation.rendering import story_of
 from modules.services.explanation.story import Story
-from modules.services.explanation.why import story_of
 from modules.services.inbox.messages import MESSAGES
 from modules.services.outbox.people import ActEnd, counts_by_end, messages_to, replies_to
 from modules.services.outbox.rules import counts
-from modules.services.outbox.rules.rules import REQUESTS
-from modules.services.outbox.rules.types import EtiquetteRule
+from modules.services.outbox.rules.rules import REQUESTS, EtiquetteRule
 from modules.services.rights import store, tombstones
 from modules.services.rights.forgetting import Forgetting
-from modules.services.rights.left import REQUEST
 from modules.services.rights.mute import want_no_reply
-from modules.services.rights.policy import may_stand_in_prompt
+from modules.services.rights.policy import Addressed, Found, RequestOutcome, may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
-from modules.services.rights.request_reader import Reading, RequestReader
+from modules.services.rights.records import REQUEST
 from modules.services.rights.requests import ForgetRequest, ForgetRequests, forget_at
-from modules.services.rights.types import Addressed, Found, RequestOutcome
 from modules.services.skills.skills import Skills
+
+_READER_SKILL = "rights-request"
+_READER_TOKENS = 80
+_ANSWER_CHARS = 1_000
+_FIELD = re.compile(r'"kinds?"\s{0,3}:\s{0,3}(?:"\w{1,20}"|\[[^\[\]]{0,200}\])')
+_NAMED = re.compile(r'"(\w{1,20})"')
+_LANGUAGE = re.compile(r'"language"\s{0,3}:\s{0,3}"([a-z]{2})\b')
+_ENGLISH = "en"
+_KINDS: Mapping[str, RequestKind | None] = {kind: kind for kind in get_args(RequestKind)} | {"none": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The requests in a post, in their order (none if there are none), and the two-letter code of its language."""
+
+    kinds: tuple[RequestKind, ...] = ()
+    language: str = _ENGLISH
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReader:
+    """Asks `gateway` with the texts of the skill `rights-request`."""
+
+    gateway: LLMGateway
+    skills: Skills
+
+    async def read(self, text: str, importance: Importance) -> Reading | None:
+        """Return what a post asks for, or None if two answers of the model cannot be read. Raises `SoulError`."""
+        question = SkillQuestion(self.gateway, self.skills, _READER_SKILL, "post", _READER_TOKENS)
+        shown = without_quotation_marks(one_line(text, MOST_CHARS))
+        return await question.ask(shown, (text,), importance, reading_of)
+
+
+def reading_of(answer: str) -> Reading | None:
+    """Return what a model's answer says, or None if it names no kind or an unknown one."""
+    said = answer[:_ANSWER_CHARS].lower()
+    found = _FIELD.search(said)
+    named = _NAMED.findall(found[0].partition(":")[2]) if found else [said.strip(" .\"'`\n")]
+    if not _KINDS.keys() >= set(named):
+        return None
+    language = _LANGUAGE.search(said)
+    kinds = tuple(kind for one in dict.fromkeys(named) if (kind := _KINDS[one]))
+    return Reading(kinds, language[1] if language else _ENGLISH)
+
 
 SKILL = "rights-answer"
 _TOOL = "answer_request"

@@ -28,7 +28,7 @@ from modules.runtime.database.people import MARKS, PersonalRows, PersonalTable, 
 from modules.runtime.home import Home
 from modules.runtime.journal.people import JOURNAL_OF_PEOPLE
 from modules.services.craft.proposals import CRAFT_OF_PEOPLE
-from modules.services.experiences.log import EXPERIENCES_OF_PEOPLE, delete_owner_lines
+from modules.services.experiences import EXPERIENCES_OF_PEOPLE, delete_owner_lines
 from modules.services.identity.entries import see_held
 from modules.services.identity.history import SelfHistory, kept_documents, path_of
 from modules.services.identity.keeper import SelfKeeper
@@ -39,11 +39,10 @@ from modules.services.memory.people import MEMORIES_OF_PEOPLE
 from modules.services.outbox.people import ACTS_OF_PEOPLE
 from modules.services.rights import records, store, tombstones
 from modules.services.rights.identify import identify, trace_of
-from modules.services.rights.left import Forgotten, NamingFile
+from modules.services.rights.records import Forgotten, NamingFile
 from modules.services.rights.requests import ForgetRequest
 from modules.services.rituals.rituals import RITUALS_OF_PEOPLE
-from modules.services.sessions.people import SESSIONS_OF_PEOPLE, archives_of, kept_lines, media_of
-from modules.services.sessions.store import leave_unkept
+from modules.services.sessions.store import SESSIONS_OF_PEOPLE, archives_of, kept_lines, leave_unkept, media_of
 from modules.services.work.table import WORK_OF_PEOPLE
 
 # NOTE(self): a mute and the request for no reply stay as a hash (`modules/services/rights/tombstones.py`).

@@ -17,7 +17,7 @@ from modules.services.inbox import messages, received
 from modules.services.memory.people import copies_of as remembered
 from modules.services.outbox.people import intents_of
 from modules.services.outbox.people import texts_of as acted
-from modules.services.sessions.people import sessions_of
+from modules.services.sessions.store import sessions_of
 
 
 def identify(connection: sqlite3.Connection, relationships: Path, who: str, own: Collection[str]) -> Person:

@@ -26,9 +26,8 @@ from modules.runtime.database.people import know_person
 from modules.services.inbox import received
 from modules.services.memory.people import MEMORIES_OF_PEOPLE
 from modules.services.rights import store, tombstones
-from modules.services.rights.policy import INTENTS, PREFERENCE, may_stand_in_prompt, preference_of
-from modules.services.rights.types import Preference
-from modules.services.sessions.people import drop_turns
+from modules.services.rights.policy import INTENTS, PREFERENCE, Preference, may_stand_in_prompt, preference_of
+from modules.services.sessions.store import drop_turns
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Finds in a file of the home what belongs to a person, by the kind of file, and returns the file without it. Pure.
+"""Finds in a file of the home what belongs to a person, removes it, and names the files in which they remain. Pure.
 
 | file | how an entry is tied to the person | what is deleted |
 |---|---|---|
@@ -11,19 +11,24 @@
 | CONTEXT.md | as the context at the start | what the program wrote in it |
 
 No other file is changed; the owner is told where other files name the person.
+
+Nothing here names the person: a place is a file and line numbers.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Any
 
 from common.json_lines import split_lines
 from common.person import Person, Trace
-from modules.services.owner_files.local import with_state
+from common.wording import counted, number
+from modules.runtime.journal.types import Entry
+from modules.services.owner_files import with_state
 
 _RECORDS = frozenset(
     {
@@ -165,7 +170,7 @@ def is_by(address: object, person: Person) -> bool:
 
 
 def _copied(entry: str, trace: Trace) -> bool | None:
-    """Return the flag of the memory that an entry of a day (see `memory/days.py`) copies, or None."""
+    """Return the flag of the memory that an entry of a day (see `memory/recall.py`) copies, or None."""
     said = _flat(re.sub(r"^  > ", "", entry, flags=re.MULTILINE))
     told = ((*copy.partition("\n")[::2], goes) for copy, goes in trace.copies.items())
     found = (
@@ -206,3 +211,64 @@ def _json(value: object, indent: int | None = None) -> str:
     """Return JSON in which half a surrogate pair, which UTF-8 cannot encode, is written as an escape."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+
+
+LOOP, FORGOT, REQUEST = "rights", "forgot", "request"
+
+MOST_PLACES = 12
+_MOST_LINES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class NamingFile:
+    """A file that still names the person and that only the owner changes: path in the home, line numbers, a note."""
+
+    path: str
+    lines: tuple[int, ...] = ()
+    note: str = ""
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(str, self.lines[:_MOST_LINES]))
+        more = " and more" if len(self.lines) > _MOST_LINES else ""
+        where = f"{'line' if len(self.lines) == 1 else 'lines'} {shown}{more}" if shown else ""
+        about = "; ".join(filter(None, (where, self.note)))
+        return f"{self.path} ({about})" if about else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The result of a request: counts of deleted or changed rows and files, and the owner's files that name the person.
+
+    Of the memories, `notes` were deleted and `redacted` lost the person's names.
+    """
+
+    rows: int
+    files: int
+    left: tuple[NamingFile, ...] = ()
+    notes: int = 0
+    redacted: int = 0
+
+    def __str__(self) -> str:
+        deleted = f"; {counted(self.notes, 'memory', 'memories')} deleted" if self.notes else ""
+        redacted = f"; names taken out of {counted(self.redacted, 'memory', 'memories')}" if self.redacted else ""
+        return f"{counted(self.rows, 'row')}, {counted(self.files, 'file')}{deleted}{redacted}"
+
+
+def entry_of(done: Forgotten) -> Entry:
+    """Return the journal entry about it; the owner sees a line if they have something to do."""
+    data = {"act": FORGOT, **asdict(done)}
+    reason = f"still named in {places_text(done.left)}; only you change that" if done.left else ""
+    is_told = bool(done.left or done.redacted)
+    return Entry("life", LOOP, f"Somebody was forgotten: {done}", "warn" if is_told else None, reason, data=data)
+
+
+def left_in(data: dict[str, Any]) -> tuple[NamingFile, ...]:
+    """Return the places in the data of such an entry."""
+    return tuple(NamingFile(one["path"], tuple(one["lines"]), one["note"]) for one in data.get("left", ()))
+
+
+def places_text(places: Iterable[NamingFile], most: int = MOST_PLACES) -> str:
+    """Return the first `most` places as one text, each once, and how many more there are."""
+    known = list(dict.fromkeys(map(str, places)))
+    more = [f"{number(len(known) - most)} more"] if len(known) > most else []
+    return ", ".join([*known[:most], *more])

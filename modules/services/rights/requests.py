@@ -1,22 +1,29 @@
-"""Requests to forget a person: files in `.memory/forget/`, each kept until all of it is carried out.
+"""Requests to forget a person, each kept until all is carried out; later their earlier acts are not read again.
 
 A kill at any moment therefore leaves the request, and the next start continues with it. A request holds nothing but the
 account; what belongs to it is found when it is carried out. The file is deleted last.
+
+An answer needs a post, a conversation and an act for a while, so a request is stored that deletes these a day later.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
+from adapters.atproto.types import Notification
 from common.clock import Clock, iso, parse_iso
 from common.constants import STATE_MAX_BYTES
 from common.files import read_bounded, set_aside, write_atomic
 from common.text.untrusted import one_line
+from modules.runtime.database.database import Database
 from modules.runtime.sleep_note import request_wake
+from modules.services.rights import tombstones
 
 FORGET_AFTER = timedelta(minutes=5)
 """The time that the answer has to leave once there is one."""
@@ -103,3 +110,37 @@ def _read(path: Path) -> ForgetRequest | str:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return one_line(f"{type(error).__name__}: {error}", _REASON_CHARS)
     return ForgetRequest(did, not_before) if isinstance(did, str) and did.startswith("did:") else "it names no account"
+
+
+_WORDS = frozenset({"mention", "reply", "quote"})
+
+
+class ForgottenPeople:
+    """Filters new notifications by whether their authors are forgotten."""
+
+    def __init__(self, database: Database, requests: ForgetRequests, clock: Clock) -> None:
+        self._database = database
+        self._requests = requests
+        self._clock = clock
+
+    async def sift(self, fresh: Sequence[Notification]) -> tuple[list[Notification], frozenset[str]]:
+        """Return the notifications to read, and the DIDs of forgotten authors in them, who must not be remembered."""
+        dids = frozenset(item.author.did for item in fresh)
+        since = await self._database.run(partial(tombstones.forgotten, dids=dids)) if dids else {}
+        kept = [
+            item
+            for item in fresh
+            if (at := since.get(item.author.did)) is None or (item.kind in _WORDS and parse_iso(item.indexed_at) > at)
+        ]
+        authors = frozenset(item.author.did for item in kept if item.author.did in since)
+        for did in authors:
+            self.sweep(did)
+        return kept, authors
+
+    async def is_forgotten(self, did: str) -> bool:
+        """Return whether a person is forgotten."""
+        return bool(await self._database.run(partial(tombstones.forgotten, dids=[did])))
+
+    def sweep(self, did: str) -> None:
+        """Store a request that deletes, a day later, what a forgotten person says to us now."""
+        self._requests.give(ForgetRequest(did, forget_at(self._clock, last=self._clock.now())))

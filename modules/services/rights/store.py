@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from common.clock import iso, parse_iso
 from modules.services.rights import tombstones
-from modules.services.rights.types import Preference
+from modules.services.rights.policy import Preference
 
 _KEPT = timedelta(days=30)
 

@@ -21,17 +21,19 @@ from common.result import LASTING
 from modules.runtime.database.database import Database
 from modules.runtime.database.people import PersonalRows, PersonalTable
 from modules.services.agent.attention_list import AttentionNeeds, Item
-from modules.services.identity.identity import Identity
-from modules.services.identity.owner import Me
+from modules.services.identity.identity import Identity, Me
 from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.pinned_names.store import PinnedNames
+from modules.services.pinned_names import PinnedNames
 from modules.services.rituals.policy import (
     MOST_PARTICIPANTS,
     OPENING_KIND,
     RITUAL_HISTORY_MAX,
     RITUAL_PROMPT_RUNS,
     RITUAL_RECOGNITION_RUNS,
+    RitualRun,
+    RitualThread,
+    RunRole,
     gives_view,
     handles_of,
     meant_first,
@@ -40,7 +42,6 @@ from modules.services.rituals.policy import (
     ritual_key,
     ritual_role,
 )
-from modules.services.rituals.types import RitualRun, RitualThread, RunRole
 from modules.services.skills.skills import Skills
 from modules.services.work.table import newest
 

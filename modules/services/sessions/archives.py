@@ -1,4 +1,8 @@
-"""The archives of conversations: what is distilled from each, and their rows in `.memory/soul.db`.
+"""The archives of conversations and what is distilled from each; the cleanup after the end of a conversation.
+
+The transaction that ends a conversation writes a mark in `soul.db` for each of the two, which is removed when that one
+is cleared away. A crash or an unreachable store therefore only delays it. If another conversation then goes on under
+the same key, the two cannot be told apart, and both are cleared away when that one ends.
 
 An archive is `prepared` first: its row holds everything that is to be done, and nothing has been done. It becomes
 `done` in the transaction that removes the messages, after its bytes are in the store. Only archives that are done are
@@ -14,7 +18,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
 
@@ -28,11 +32,12 @@ from common.provenance import Provenance
 from common.redact import Redactor
 from common.result import ApiResult, Err, Ok, answering
 from common.session_keys import FORMER_PREFIX, is_main
+from modules.runtime.database import marks
 from modules.runtime.llm.dialect import Message, PromptBlock, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import remember
-from modules.services.sessions import endings, store
+from modules.services.sessions import store
 from modules.services.sessions.distil_policy import FIELDS, fields_for, memories_of, summary_of
 from modules.services.sessions.types import (
     ArchivedLine,
@@ -48,6 +53,44 @@ from modules.services.sessions.types import (
 )
 from modules.services.skills.skills import Framer, Skills
 from modules.services.skills.tool_schema import read_description, simple_schema
+
+Remnant = Literal["media", "notes"]
+REMNANTS: tuple[Remnant, ...] = get_args(Remnant)
+
+
+def end(connection: sqlite3.Connection, session: Session, now: datetime) -> None:
+    """End a conversation and mark what is to be cleared away after it."""
+    store.end(connection, session.id, now)
+    for remnant in REMNANTS:
+        marks.put(connection, {_mark(remnant) + session.key: iso(now)})
+
+
+def end_silent(connection: sqlite3.Connection, session: Session, now: datetime) -> bool:
+    """End a conversation without messages; return False if it has some by now."""
+    if store.rows(connection, session.id):
+        return False
+    end(connection, session, now)
+    return True
+
+
+def due(connection: sqlite3.Connection) -> list[tuple[Remnant, str]]:
+    """Return each remnant that is to be cleared away, with its session key."""
+    return [
+        (remnant, key)
+        for remnant in REMNANTS
+        for key in marks.starting_with(connection, _mark(remnant))
+        if not store.goes_on(connection, key)
+    ]
+
+
+def settled(connection: sqlite3.Connection, remnant: Remnant, session_key: str) -> None:
+    """Record that one remnant of a conversation is cleared away."""
+    marks.remove(connection, _mark(remnant) + session_key)
+
+
+def _mark(remnant: Remnant) -> str:
+    return f"ended:{remnant}:"
+
 
 Status = Literal[
     "nothing",  # there was nothing to do
@@ -296,7 +339,7 @@ def prepare(
     values = ", ".join(f":{name}" for name in _COLUMNS)
     connection.execute(f"INSERT INTO archives (state, {', '.join(_COLUMNS)}) VALUES ('prepared', {values})", row)  # noqa: S608 - constants
     if whole:
-        endings.end(connection, session, now)
+        end(connection, session, now)
     return archive
 
 

@@ -3,7 +3,7 @@
 The model is asked before anything is written. Then one row records everything that is to be done, the bytes go into the
 store, the memories are saved, and the messages are removed in one transaction that also lists the archive. What a crash
 or an unreachable store leaves unfinished, `finish_prepared` finishes, as each step can be repeated. The same holds for
-the cleanup after a conversation (`modules/services/sessions/endings.py`).
+the cleanup after a conversation (`modules/services/sessions/archives.py`).
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from modules.runtime.llm.dialect import Block, Message, Text, ToolAnswer, ToolCa
 from modules.runtime.scheduler.policy import Loop, Outcome
 from modules.services.memory.admission import NewMemory, trust_of
 from modules.services.memory.people import with_named_accounts
-from modules.services.sessions import archives, endings, store
-from modules.services.sessions.archives import Archive, ArchiveOutcome, Distilled, Distiller
+from modules.services.sessions import archives, store
+from modules.services.sessions.archives import REMNANTS, Archive, ArchiveOutcome, Distilled, Distiller, Remnant
 from modules.services.sessions.distil_policy import worth
-from modules.services.sessions.endings import REMNANTS, Remnant
 from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import CONTENT_TYPE, MessageRow, Session, blocks, pack
 
@@ -135,7 +134,7 @@ class Archivist:
     async def finish_prepared(self) -> list[ArchiveOutcome]:
         """Finish what was prepared or left uncleared; called at start and regularly. Some may still wait."""
         async with self._alone:
-            for remnant, session_key in await self.database.run(endings.due):
+            for remnant, session_key in await self.database.run(archives.due):
                 await self._clear_away(remnant, session_key)
             outcomes = []
             for archive in await self.database.run(archives.prepared):
@@ -160,7 +159,7 @@ class Archivist:
 
     async def _end_silent(self, session: Session) -> ArchiveOutcome:
         now = self.clock.now()
-        if not await self.database.run(lambda connection: endings.end_silent(connection, session, now)):
+        if not await self.database.run(lambda connection: archives.end_silent(connection, session, now)):
             return ArchiveOutcome("postponed", _WENT_ON)
         await self._ended(session.key)
         return ArchiveOutcome("nothing", "nothing was said")
@@ -250,7 +249,7 @@ class Archivist:
                 (await self.forget_media(session_key)).or_raise()
         except (PolicyBlocked, Transient, Undone) as error:
             return str(error)
-        await self.database.run(lambda connection: endings.settled(connection, remnant, session_key))
+        await self.database.run(lambda connection: archives.settled(connection, remnant, session_key))
         return ""
 
 

@@ -17,8 +17,7 @@ from adapters.github.types import Account, PullRequest, Repo
 from common.clock import Clock
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok, answering
-from modules.services.outbox.repository_identity import AnotherRepositoryErr, RepositoryIdentity
-from modules.services.pinned_names.store import PinnedNames
+from modules.services.pinned_names import AnotherRepositoryErr, PinnedNames, RepositoryIdentity
 
 T = TypeVar("T")
 

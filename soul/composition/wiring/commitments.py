@@ -14,7 +14,7 @@ from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.commitments.policy import COMMITMENT_CHECK_INTERVAL_MS
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.writer import Announcer, CommitmentWriter
-from modules.services.experiences.types import NewExperience
+from modules.services.experiences import NewExperience
 from modules.services.plans.compose import PlanComposer
 from modules.services.work.loop import WorkLoop
 from soul.composition.services import Services

@@ -38,14 +38,13 @@ from modules.lives.workspaces.types import CycleStep
 from modules.lives.workspaces.wanted import WantedIssues, WorkRequestReader
 from modules.runtime.scheduler.policy import Loop
 from modules.services.claims.claimer import Claims
-from modules.services.claims.offers import PLAN_AWARENESS
+from modules.services.claims.lease_store import PLAN_AWARENESS
 from modules.services.outbox.github_writer import GitHubWriter
-from modules.services.owner.notices import TellOwner
+from modules.services.owner import TellOwner
 from modules.services.plans.compose import PlanComposer
 from modules.services.work.limits import PersonTurns
 from modules.services.workspaces.acting import ActingTurns
-from modules.services.workspaces.gaps import WorkspaceGaps
-from modules.services.workspaces.health import HealthJudge
+from modules.services.workspaces.health import HealthJudge, WorkspaceGaps
 from soul.composition.services import Services
 from soul.composition.wiring.tasks import build_claims, build_tasks
 from soul.composition.wiring.turns import TurnServices, build_work_loop

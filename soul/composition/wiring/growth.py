@@ -17,11 +17,11 @@ from modules.runtime.sandbox.runner import Sandbox
 from modules.services.craft.bounds import PROGRAM
 from modules.services.craft.proposals import Maker, Proposal, ProposalGates, Proposals
 from modules.services.craft.record import FrictionRecord
-from modules.services.github_threads.threads import THREAD
+from modules.services.github_threads import THREAD
+from modules.services.identity.entries import OWN_SKILL
 from modules.services.identity.history import held_documents
-from modules.services.identity.types import OWN_SKILL
 from modules.services.own_feed.expressions import Expressions
-from modules.services.owner.notices import TellOwner
+from modules.services.owner import TellOwner
 from modules.services.work.types import Handler, Perceiver
 from soul.composition.services import Services
 from soul.composition.wiring.turns import TurnServices

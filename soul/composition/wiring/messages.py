@@ -13,8 +13,7 @@ from modules.lives.messages.types import OWNER_MESSAGE, OWNER_TALK, OwnerHandler
 from modules.runtime.scheduler.policy import Loop
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.rights.answering import PersonRequests
-from modules.services.rights.forgotten import ForgottenPeople
-from modules.services.rights.requests import ForgetRequests
+from modules.services.rights.requests import ForgetRequests, ForgottenPeople
 from modules.services.work.limits import PersonTurns
 from modules.services.work.loop import WorkLoop
 from soul.composition.services import Services

@@ -9,12 +9,10 @@ from collections.abc import Callable
 
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.peers.histories import HistoriesTold, PeerHistoriesLoop
-from modules.services.peers.loop import Introductions, PeerLoop, ourselves_of
+from modules.services.peers.loop import Introductions, PeerLoop, PeerScanner, ourselves_of
 from modules.services.peers.own_identity import OwnIdentity, PeerVoice
-from modules.services.peers.scanner import PeerScanner
-from modules.services.rights.answering import PersonRequests, ReplyStory, RightsVoice
+from modules.services.rights.answering import PersonRequests, ReplyStory, RequestReader, RightsVoice
 from modules.services.rights.forgetting import Forgetting
-from modules.services.rights.request_reader import RequestReader
 from modules.services.rights.requests import ForgetRequests
 from soul.composition.services import Services
 

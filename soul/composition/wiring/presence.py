@@ -6,14 +6,13 @@ from modules.lives.bluesky.expression import ExpressionCycle
 from modules.runtime.control_watch import ControlLoop, StandingChecked
 from modules.runtime.status import Stage
 from modules.services.agent.prompt.prompter import Prompter
-from modules.services.agent.turn.facts import agent_facts
 from modules.services.commitments.acts import CommitmentKept
+from modules.services.identity.identity import agent_facts
 from modules.services.own_feed.announcement import AnnouncementHandler
 from modules.services.presence.disclosure import Disclosure
-from modules.services.presence.owner_follow import OwnerFollow
 from modules.services.presence.policy import message_policy_of, operator_of
-from modules.services.presence.subscriptions import ActivitySubscriptions
-from modules.services.voice_phrases.regenerate import VoiceWriter
+from modules.services.presence.subscriptions import ActivitySubscriptions, OwnerFollow
+from modules.services.voice_phrases import VoiceWriter
 from modules.services.work.types import Handler
 from soul.composition.services import Services
 

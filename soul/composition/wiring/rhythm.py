@@ -17,7 +17,7 @@ from modules.runtime.status import Chore
 from modules.services.agent.attention_list import AttentionList
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.commitments.queue import CommitmentQueue
-from modules.services.owner.notices import TellOwner
+from modules.services.owner import TellOwner
 from modules.services.presence.subscriptions import ActivitySubscriptions
 from modules.services.work.loop import WorkLoop
 from soul.composition.services import Services

@@ -18,15 +18,14 @@ from modules.lives.rhythm import HeartbeatHandler
 from modules.runtime.scheduler.policy import Loop, Runs
 from modules.runtime.sleep_note import Figures
 from modules.runtime.status import Stage
-from modules.services.claims.offers import PLAN_AWARENESS
+from modules.services.claims.lease_store import PLAN_AWARENESS
 from modules.services.craft.record import FrictionRecord
-from modules.services.experiences.drafts import KIND as DRAFT_EXPERIENCE
+from modules.services.experiences import KIND as DRAFT_EXPERIENCE
 from modules.services.outbox import store
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rituals.policy import next_opening
 from modules.services.sessions.owner_inbox import count
-from modules.services.sleep.policy import WORKSPACES, AwaitedNext
-from modules.services.sleep.sleep import SleepLoop
+from modules.services.sleep import WORKSPACES, AwaitedNext, SleepLoop
 from modules.services.work.loop import WorkLoop
 from modules.services.work.types import PausingPerceiver
 from soul.composition.services import Services

@@ -35,23 +35,22 @@ from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.claims.claim_requests import PlanReader
 from modules.services.claims.claimer import Claimer, Claims, TaskComments, plain
-from modules.services.claims.lease_store import TaskLeases
-from modules.services.claims.offers import TASKS, TaskOrders
+from modules.services.claims.lease_store import TASKS, TaskLeases, TaskOrders
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.environment.installer import CACHE, Installer
 from modules.services.coding.environment.types import Indexes
+from modules.services.coding.policy import CodingLimits
 from modules.services.coding.trajectory import Trajectories
-from modules.services.coding.types import CodingLimits
 from modules.services.craft.proposals import Proposals
 from modules.services.craft.record import FrictionRecord
 from modules.services.outbox.github_writer import GitHubWriter
-from modules.services.owner.notices import TellOwner
+from modules.services.owner import TellOwner
 from modules.services.plans.types import Task
 from modules.services.presence.home_lease_policy import HOME_LEASE, read_lease
 from modules.services.work.loop import WorkLoop
 from modules.services.work.types import Handler
 from modules.services.workspaces.acting import FOUND_WORK, ActingTurns, GoneAccounts
-from modules.services.workspaces.gaps import WorkspaceGaps
+from modules.services.workspaces.health import WorkspaceGaps
 from soul.composition.services import Services
 from soul.composition.wiring.turns import build_work_loop
 

@@ -22,15 +22,13 @@ from local_tools.self_tools import SelfTools, TalkTools, self_tools, talk_tools
 from local_tools.skill_tools import SkillTools, craft_tools, skill_tools
 from local_tools.workspaces import workspace_tools
 from modules.runtime.sandbox.runner import Sandbox
-from modules.services.agent.judges import TIMEOUT_S, YesNoJudge
 from modules.services.agent.tools.executor import Registry
 from modules.services.agent.tools.types import Tool
-from modules.services.agent.verdicts import Verdicts
+from modules.services.agent.verdicts import TIMEOUT_S, Verdicts, YesNoJudge
 from modules.services.day.gathering import DayReader
-from modules.services.exchanges.talk_search import PublicPosts, TalkSearch
-from modules.services.pictures.browser import PageBrowser
-from modules.services.pictures.choosing import PictureFinder
-from modules.services.repositories.reader import RepositoryReader
+from modules.services.exchanges import PublicPosts, TalkSearch
+from modules.services.pictures.choosing import PageBrowser, PictureFinder
+from modules.services.repositories import RepositoryReader
 from soul.composition.services import Services
 from soul.composition.wiring.bluesky import BlueskyState
 

@@ -15,30 +15,28 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import PromptBlock, ToolCall
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.attention_list import AttentionList, AttentionNeeds
-from modules.services.agent.judges import TIMEOUT_S, YesNoJudge
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.agent.prompt.prompter import Changes, Prompter, PromptNotice, TurnPrompt
 from modules.services.agent.prompt.sources import BOOT, CONTEXT, Peers
 from modules.services.agent.tools.executor import Executor, KnownAccount, Registry
 from modules.services.agent.tools.types import ToolResult, Turn
-from modules.services.agent.turn.facts import agent_facts
 from modules.services.agent.turn.runner import TurnRunner
-from modules.services.agent.verdicts import Verdicts
+from modules.services.agent.verdicts import TIMEOUT_S, Verdicts, YesNoJudge
 from modules.services.agent.wakeup.context import WakeupContext, wakeup_file
 from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.day.context_file import ContextFile
 from modules.services.day.gathering import DayReader
-from modules.services.exchanges.talk_search import PublicPosts, SaidBefore
+from modules.services.exchanges import PublicPosts, SaidBefore
+from modules.services.identity.identity import agent_facts
 from modules.services.outbox.bodies import FollowBody
-from modules.services.owner.notices import ToldOutside
-from modules.services.owner.talk import OwnerTalk
+from modules.services.owner import OwnerTalk, ToldOutside
 from modules.services.owner_files import OwnerFiles
 from modules.services.sessions.archives import TRANSCRIPT_TOKENS, Distiller
 from modules.services.sessions.archivist import Archivist, SessionTidyLoop
 from modules.services.sessions.owner_inbox import OwnerInbox
 from modules.services.sessions.types import Session
-from modules.services.wiring.prompts import build_sources, prompter_over
+from modules.services.wiring import build_sources, prompter_over
 from modules.services.work.loop import WORK_INTERVAL_MS, WorkLoop
 from modules.services.work.types import Handler, Perceiver
 from soul.composition.services import Services

@@ -23,7 +23,7 @@ from modules.runtime.budget.policy import day_of
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
-from modules.services.pictures.browser import browser_program
+from modules.services.pictures.choosing import browser_program
 from soul.commands.doctor import examine, examine_keeping, examine_outside
 from soul.commands.findings import Finding
 from tests.modules.runtime.llm.scripted_model import says, serving

@@ -28,7 +28,7 @@ from modules.services.agent.prompt.fitting import Audience
 from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import MemoryStore
 from modules.services.rights import store, tombstones
-from modules.services.rights.types import Preference
+from modules.services.rights.policy import Preference
 from modules.services.sessions.archives import prepared
 from soul.command_table import rows_at
 from soul.commands.memory import (

@@ -28,7 +28,7 @@ from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
 from modules.services.explanation.drafts import Draft
-from modules.services.explanation.why import tell
+from modules.services.explanation.rendering import tell
 from modules.services.outbox.act_words import act_words
 from modules.services.outbox.bodies import FollowBody, LikeBody, OpaqueBody, PostBody
 from modules.services.outbox.outbox import Outbox

@@ -25,7 +25,7 @@ from modules.services.memory.admission import NewMemory
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.github_bodies import PullRequestBody, PushBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.owner.talk import OwnerAnswers
+from modules.services.owner import OwnerAnswers
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rights.store import muted
 from soul.dashboard.access import door_of

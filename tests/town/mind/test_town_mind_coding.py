@@ -16,7 +16,7 @@ from common.redact import Redactor
 from modules.runtime.llm.dialect import ToolCall
 from modules.runtime.sandbox.runner import Sandbox
 from modules.services.coding.hands import Hands
-from modules.services.coding.types import CodingRoom
+from modules.services.coding.policy import CodingRoom
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.shipped_skills import SHIPPED
 from tests.town.mind.town_mind_prompts import MIND, WORDS, agent

@@ -52,9 +52,9 @@ from modules.lives.tasks.review.rounds import (
 from modules.runtime.events import Publish
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.claims.offers import TaskEnded, TaskOffered, TaskOrders
+from modules.services.claims.lease_store import TaskEnded, TaskOffered, TaskOrders
 from modules.services.coding.gates import GateFacts, closed_gate, gate_told
-from modules.services.coding.types import CodingEnd
+from modules.services.coding.policy import CodingEnd
 from modules.services.outbox.github_bodies import (
     BranchUpdateBody,
     GitHubBody,
@@ -73,11 +73,10 @@ from modules.services.own_feed.announcement import plan_of_pull
 from modules.services.plans.plan_text import parse_plan
 from modules.services.plans.types import ACTIVE_TASKS, claim_key, parse_task_branch
 from modules.services.skills.skills import Framer
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import Phrase
 from modules.services.work.table import WorkTable
 from modules.services.work.types import HELD, Disposition, Handler, WorkItem
-from modules.services.workspaces.acting import SEEN_WITHIN
-from modules.services.workspaces.reviewers import REVIEWERS, pick_reviewers, requested_changes
+from modules.services.workspaces.acting import REVIEWERS, SEEN_WITHIN, pick_reviewers, requested_changes
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust, plan_of
 
 CONFLICT = "conflict"

@@ -21,7 +21,7 @@ from modules.lives.tasks.review.judge import review_text
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.claims.claimer import plain
-from modules.services.github_threads.changes import changes_of, of_github
+from modules.services.github_threads import changes_of, of_github
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.compose import issues_taken_up
 from modules.services.plans.plan_text import parse_plan

@@ -38,18 +38,18 @@ from modules.runtime.sandbox.runner import Sandbox
 from modules.services.claims.claim_requests import PlanReader
 from modules.services.coding.environment.installer import Installer, move_installed
 from modules.services.coding.hands import Hands
+from modules.services.coding.policy import CodingRoom
 from modules.services.coding.suite_words import quoted, suite_lines
 from modules.services.coding.suites import SuiteChange, SuiteState, read_suites, suite_change, suite_limits
 from modules.services.coding.test_output import essential_lines
-from modules.services.coding.types import CodingRoom
-from modules.services.github_threads.changes import new_lines
+from modules.services.github_threads import new_lines
 from modules.services.outbox.github_bodies import MOST_LINE_COMMENTS, ReviewBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ProposedAction
-from modules.services.voice_phrases.regenerate import Phrase
+from modules.services.voice_phrases import Phrase
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
-from modules.services.workspaces.reviewers import is_reviewed_by_test
+from modules.services.workspaces.acting import is_reviewed_by_test
 from modules.services.workspaces.trust import READ_AGAIN_S, WorkspaceTrust
 
 

@@ -33,7 +33,7 @@ from modules.services.coding.hands import READING, RUN, Hands
 from modules.services.coding.suite_words import failures, outcomes, printed
 from modules.services.coding.suites import SuiteChange, SuiteState
 from modules.services.coding.test_output import essential_lines
-from modules.services.github_threads.changes import MOST_CHARS, ShownChanges, changes_of
+from modules.services.github_threads import MOST_CHARS, ShownChanges, changes_of
 from modules.services.outbox.github_bodies import MOST_LINE_COMMENTS
 from modules.services.plans.plan_text import format_task_markdown
 from modules.services.plans.types import parse_task_branch

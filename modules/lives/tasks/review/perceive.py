@@ -19,7 +19,7 @@ from modules.services.outbox.types import Intent
 from modules.services.plans.types import parse_task_branch
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, Perceiver, WorkItem
-from modules.services.workspaces.reviewers import (
+from modules.services.workspaces.acting import (
     is_reviewed_by_test,
     requested_changes,
     review_cause,

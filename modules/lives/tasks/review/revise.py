@@ -37,10 +37,10 @@ from modules.lives.tasks.types import Deferred, Failed, HeldTask, Lost, WorkResu
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.claims.claim_requests import PlanReader
-from modules.services.claims.offers import TaskOrders, TaskPlace
+from modules.services.claims.lease_store import TaskOrders, TaskPlace
 from modules.services.coding.gates import GateFacts, closed_gate, gate_told
+from modules.services.coding.policy import CodingEnd, CodingJob, CodingRoom
 from modules.services.coding.suites import SuiteChange, suite_change
-from modules.services.coding.types import CodingEnd, CodingJob, CodingRoom
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
@@ -49,7 +49,7 @@ from modules.services.plans.types import FoundPlan, claim_key
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.table import WorkTable
 from modules.services.work.types import HELD, Disposition, Handler, WorkItem
-from modules.services.workspaces.reviewers import reviews_to_answer
+from modules.services.workspaces.acting import reviews_to_answer
 from modules.services.workspaces.trust import WorkspaceTrust
 
 _LINE_CHARS, _TEXT_CHARS, _REVIEW_CHARS = 200, 6_000, 20_000

@@ -62,7 +62,7 @@ from modules.services.agent.prompt.sources import (
     gather,
     rows_for,
 )
-from modules.services.memory.days import day_name
+from modules.services.memory.recall import day_name
 from modules.services.memory.view_sync import DayText
 from modules.services.skills.skills import (
     FILE,

@@ -24,20 +24,22 @@ from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.tracing import Tracing
-from modules.services.agent.judges import SAID_CHARS, YesNoJudge
-from modules.services.agent.tools.owner_line import in_owner_words, is_said, shown_call
 from modules.services.agent.tools.policy import (
     allowed,
     approval_reason,
     explain,
     hidden_fields,
+    in_owner_words,
     is_order_open,
+    is_said,
     left_out,
+    shown_call,
     taken_fields,
     withheld_fields,
     without_empty_options,
 )
 from modules.services.agent.tools.types import OwnAct, OwnerRequest, Tool, ToolResult, Turn
+from modules.services.agent.verdicts import SAID_CHARS, YesNoJudge
 from modules.services.skills.skills import Skills
 from modules.services.skills.tool_schema import simple_schema
 from modules.services.work.types import Disposition

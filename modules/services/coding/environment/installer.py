@@ -365,7 +365,7 @@ class Installer:
 
 
 def _read_python(tree: Path) -> tuple[PythonNeeds, Project | None]:
-    from modules.services.coding.environment.project import project_of  # noqa: PLC0415 - as above
+    from modules.services.coding.environment.python import project_of  # noqa: PLC0415 - as above
     from modules.services.coding.environment.python_files import python_needs  # noqa: PLC0415 - as above
 
     texts = read_files(tree)

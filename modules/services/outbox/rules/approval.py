@@ -18,7 +18,7 @@ from common.settings import Approval, Settings
 from modules.services.outbox.bodies import DirectMessageBody, ReplyBody
 from modules.services.outbox.github_bodies import OnGitHub
 from modules.services.outbox.rules.policy import addressee, is_ours, named_in, repository, who_is_told
-from modules.services.outbox.rules.types import TrustCircle
+from modules.services.outbox.rules.rules import TrustCircle
 from modules.services.outbox.types import Intent, ProposedAction, Verdict
 
 _NAME = "approval"

@@ -32,7 +32,7 @@ from modules.services.outbox.github_bodies import (
     ReviewBody,
 )
 from modules.services.outbox.rules import counts, policy, rules
-from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice, World
+from modules.services.outbox.rules.rules import EtiquetteRule, ReplyAdvice, World
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, ProposedAction, Verdict, Wait
 
 _ONE_AFTER_THE_OTHER_S = 2.0

@@ -24,7 +24,7 @@ from modules.services.inbox.received import ReceivedPost
 from modules.services.outbox.bodies import DirectMessageBody, IntentKind, ReplyBody, SpaceChatBody
 from modules.services.outbox.github_bodies import ContentsBody, OnGitHub, PushBody
 from modules.services.outbox.rules import rules
-from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice, TrustCircle, lower
+from modules.services.outbox.rules.rules import EtiquetteRule, ReplyAdvice, TrustCircle, lower
 from modules.services.outbox.types import UNMETERED_KINDS, Intent, ProposedAction, Verdict
 
 _AT_ROOT = (

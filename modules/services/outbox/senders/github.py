@@ -48,7 +48,6 @@ from modules.services.outbox.github_bodies import (
     StarBody,
     body_digest,
 )
-from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.outbox.senders.github_changes import (
     CHANGED,
     ChangeSender,
@@ -61,6 +60,7 @@ from modules.services.outbox.senders.github_changes import (
     sent,
 )
 from modules.services.outbox.types import AmbiguousErr, Intent, Sender, Sent
+from modules.services.pinned_names import RepositoryIdentity
 from modules.services.plans.plan_text import add_tasks_to_plan_body
 
 WithWords = IssueBody | IssueCommentBody | ReviewBody

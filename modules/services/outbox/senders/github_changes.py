@@ -15,8 +15,8 @@ from adapters.git.client import Git
 from adapters.github.types import Issue, PullRequest, Repo
 from common.result import ApiResult, Err, Ok, answering
 from modules.services.outbox.github_bodies import NOT_IN_A_REPOSITORY, OnGitHub, PushBody
-from modules.services.outbox.repository_identity import RepositoryIdentity
 from modules.services.outbox.types import Intent, Sent
+from modules.services.pinned_names import RepositoryIdentity
 
 B = TypeVar("B", bound=OnGitHub)
 T = TypeVar("T")

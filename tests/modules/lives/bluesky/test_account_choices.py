@@ -17,7 +17,7 @@ from common.provenance import Provenance
 from local_tools.bluesky_turns import add_sentence, bare_account, told_account
 from modules.lives.bluesky.types import ActTerms
 from modules.services.agent.tools.types import Turn
-from modules.services.moderation.moderation import TRY_AGAIN_S
+from modules.services.moderation import TRY_AGAIN_S
 from modules.services.outbox.bodies import FollowBody, LikeBody, PostBody
 from modules.services.outbox.types import ProposedAction
 from tests.running_town import RunningSoul, RunningTown, awake, call

@@ -16,7 +16,7 @@ from modules.lives.bluesky.conversation import ConversationDecision
 from modules.lives.bluesky.policy import PostDecision, plan_for, prioritize_notifications, queue_of, should_respond_to
 from modules.lives.bluesky.thread import CircularAnalysis, analyze_thread_view
 from modules.lives.bluesky.types import Pending
-from modules.services.outbox.rules.types import ReplyAdvice
+from modules.services.outbox.rules.rules import ReplyAdvice
 from modules.services.peers.relationships import Interaction, Relationship, Sentiment
 from tests.modules.lives.bluesky.bluesky_values import ME, OWNER, START, actor, chain, node, notification, uri
 

@@ -24,8 +24,8 @@ from modules.lives.bluesky.publish import Conversations
 from modules.lives.bluesky.thread import THREAD_MAX_POSTS, analyze_thread_view, link_hosts
 from modules.lives.bluesky.types import Pending
 from modules.services.identity.self_mechanics import SocialMechanics
-from modules.services.outbox.rules.types import ReplyAdvice
-from modules.services.rights.types import Preference
+from modules.services.outbox.rules.rules import ReplyAdvice
+from modules.services.rights.policy import Preference
 from tests.hasty_clock import HastyClock
 from tests.modules.lives.bluesky.bluesky_values import ME, START, at, chain, did, node, notification, post, uri
 from tests.running_town import RunningSoul, RunningTown, awake, call

@@ -28,7 +28,7 @@ from modules.lives.bluesky.expression_policy import (
     next_morning,
 )
 from modules.services.identity.identity import SelfExtract
-from modules.services.own_feed.starting_points import Prompts
+from modules.services.own_feed.expressions import Prompts
 from modules.services.skills.skills import Skills
 from tests.modules.lives.bluesky.bluesky_values import START
 from tests.project import ROOT

@@ -16,8 +16,8 @@ import pytest
 from common.clock import SystemClock, iso
 from common.result import Err, Ok
 from modules.lives.bluesky.perceive import PerceivedPosts, SessionLoop
+from modules.services.explanation.rendering import lines, story_of
 from modules.services.explanation.story import Story
-from modules.services.explanation.why import lines, story_of
 from tests.journals import told_of
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.security.spoiling_proxy import open_proxy

@@ -15,8 +15,7 @@ from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
 from modules.services.agent.tools.types import Turn
 from modules.services.memory.admission import NewMemory
-from modules.services.rights.policy import PREFERENCE
-from modules.services.rights.types import Preference
+from modules.services.rights.policy import PREFERENCE, Preference
 from tests.running_town import RunningTown, awake
 from town.atproto.service import Fault
 

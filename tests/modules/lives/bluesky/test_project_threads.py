@@ -31,9 +31,9 @@ from modules.lives.bluesky.thread import (
 )
 from modules.lives.bluesky.types import Pending
 from modules.services.identity.self_mechanics import SocialMechanics
-from modules.services.outbox.rules.types import ReplyAdvice
+from modules.services.outbox.rules.rules import ReplyAdvice
 from modules.services.peers.relationships import Interaction, Relationship
-from modules.services.rights.types import Preference
+from modules.services.rights.policy import Preference
 from tests.modules.lives.bluesky.bluesky_values import ME, START, at, chain, node, notification, post
 
 WORK = "I opened a workspace for the weir, let us measure the gates there"

@@ -19,8 +19,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from adapters.github.types import Repo
 from common.clock import SystemClock
 from modules.runtime.scheduler.policy import peers_before
-from modules.services.peers.types import PeerClaim
-from modules.services.pinned_names.store import FILE, PinnedNames
+from modules.services.peers.policy import PeerClaim
+from modules.services.pinned_names import FILE, PinnedNames
 from modules.services.plans.events import wish_mark
 from modules.services.plans.plan_text import parse_plan
 from tests.running_town import KEY, Mind, RunningSoul, RunningTown, awake, call, prompt_of, replying, served

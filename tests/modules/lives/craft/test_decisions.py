@@ -14,7 +14,7 @@ from modules.runtime.home import Home
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import Turn
 from modules.services.identity.history import held_documents
-from modules.services.owner.notices import NOTICE
+from modules.services.owner import NOTICE
 from soul.commands.drafts import run_drafts
 from soul.commands.options import DraftAction
 from soul.commands.run import owner_commands

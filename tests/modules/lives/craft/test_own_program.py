@@ -21,7 +21,7 @@ from modules.services.outbox.github_bodies import (
     ReviewRequestBody,
 )
 from modules.services.outbox.types import ProposedAction
-from modules.services.owner.notices import NOTICE
+from modules.services.owner import NOTICE
 from soul.commands.reflect import run_friction
 from tests.adapters.results import ok
 from tests.loopback import github_at

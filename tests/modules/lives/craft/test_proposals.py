@@ -23,11 +23,19 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import Turn
 from modules.services.craft.friction import Friction
-from modules.services.craft.proposals import CRAFT_OF_PEOPLE, Maker, Proposal, ProposalGates, ProposalStep, Rung
-from modules.services.craft.wording import friction_stands, in_words
+from modules.services.craft.proposals import (
+    CRAFT_OF_PEOPLE,
+    Maker,
+    Proposal,
+    ProposalGates,
+    ProposalStep,
+    Rung,
+    friction_stands,
+    in_words,
+)
 from modules.services.day.gathering import DayReader
-from modules.services.experiences.types import Experience, NewExperience
-from modules.services.owner.notices import NOTICE
+from modules.services.experiences import Experience, NewExperience
+from modules.services.owner import NOTICE
 from modules.services.work.table import WORK_OF_PEOPLE
 from modules.services.work.types import NewWork
 from soul.commands.run import owner_commands

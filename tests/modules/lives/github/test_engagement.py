@@ -37,7 +37,7 @@ from modules.lives.github.engagement import (
 )
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
-from modules.services.github_threads.threads import THREAD, ThreadInbox, WaitingThread, thread_of
+from modules.services.github_threads import THREAD, ThreadInbox, WaitingThread, thread_of
 from modules.services.inbox import received
 from modules.services.inbox.received import ReceivedPost
 from modules.services.work.table import WorkTable

@@ -8,7 +8,7 @@ import pytest
 
 from common.provenance import Trust
 from modules.lives.growth.policy import objection, shown
-from modules.services.experiences.types import Experience
+from modules.services.experiences import Experience
 
 
 def cited(*of: tuple[Trust, str]) -> list[Experience]:

@@ -41,10 +41,10 @@ from modules.services.inbox import messages
 from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox.act_words import ActWords
 from modules.services.outbox.bodies import OpaqueBody
-from modules.services.outbox.rules.types import ReplyAdvice
+from modules.services.outbox.rules.rules import ReplyAdvice
 from modules.services.outbox.types import Intent
-from modules.services.rights.left import NamingFile
-from modules.services.rights.types import Preference
+from modules.services.rights.policy import Preference
+from modules.services.rights.records import NamingFile
 from modules.services.work.table import WorkTable
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -32,8 +32,7 @@ from modules.lives.space.types import (
     PeerEvent,
     RefusedWords,
 )
-from modules.services.commitments.naming import QueuedCommitment
-from modules.services.commitments.params import read_params
+from modules.services.commitments.naming import QueuedCommitment, read_params
 from modules.services.peers.room_identity import PeerRelationships
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
 from soul.resources import SKILLS

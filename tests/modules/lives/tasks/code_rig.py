@@ -12,8 +12,8 @@ from modules.runtime.scheduler.scheduler import Attention
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.environment.installer import Installer
 from modules.services.coding.environment.types import Indexes
+from modules.services.coding.policy import CodingLimits
 from modules.services.coding.trajectory import Trajectories
-from modules.services.coding.types import CodingLimits
 from modules.services.plans.types import Task
 from tests.modules.lives.tasks.workplace import SECRET, Workplace
 from tests.modules.runtime.llm.scripted_model import Reply

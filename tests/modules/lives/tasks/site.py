@@ -13,7 +13,7 @@ from modules.lives.tasks.types import HeldTask, TaskWorker, WorkResult
 from modules.lives.workspaces.loop import Cycle, CycleReport
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.types import CycleStep
-from modules.services.claims.offers import TASK
+from modules.services.claims.lease_store import TASK
 from modules.services.claims.policy import Claim, claim_marker
 from modules.services.plans.plan_text import generate_plan_markdown, parse_plan
 from modules.services.plans.types import Plan, Task, TaskChange

@@ -17,7 +17,7 @@ from modules.lives.tasks.code import TaskFolder
 from modules.lives.tasks.merge.handle import credit_in
 from modules.lives.tasks.offering import TESTS_PASSED
 from modules.lives.tasks.types import AlreadyDone, Blocked, Failed, Opened, Stopped
-from modules.services.explanation.why import tell
+from modules.services.explanation.rendering import tell
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import PushBody
 from modules.services.repository_rules.policy import Condition

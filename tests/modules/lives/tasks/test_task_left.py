@@ -15,7 +15,7 @@ from adapters.github.types import Account
 from common.clock import iso
 from modules.lives.tasks.types import Deferred, HeldTask, WorkResult
 from modules.services.claims.policy import Claim, claim_marker
-from modules.services.peers.types import PeerClaim
+from modules.services.peers.policy import PeerClaim
 from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from modules.services.presence.home_lease_policy import HOME_LEASE

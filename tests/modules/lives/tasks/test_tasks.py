@@ -14,7 +14,7 @@ import pytest
 from common.errors import BudgetExceeded, Transient
 from modules.lives.tasks.handle import PAUSE_S
 from modules.lives.tasks.types import Blocked, Failed, HeldTask, Lost, Opened, Stopped, WorkResult
-from modules.services.claims.offers import ABANDONED, ASKS, TASK, TaskPlace
+from modules.services.claims.lease_store import ABANDONED, ASKS, TASK, TaskPlace
 from modules.services.claims.policy import LEASE
 from modules.services.day.gathering import DayReader
 from modules.services.outbox.rules.counts import created_on_github

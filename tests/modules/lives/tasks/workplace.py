@@ -28,11 +28,11 @@ from modules.services.claims.lease_store import TaskLeases, lease_gate
 from modules.services.claims.policy import Lease
 from modules.services.coding.trajectory import Trajectories
 from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.gates import SecretScan
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.rules.secrets import SecretScan
-from modules.services.outbox.rules.types import World
+from modules.services.outbox.rules.rules import World
 from modules.services.outbox.senders.github import github_senders
 from modules.services.outbox.senders.github_changes import PushSender
 from modules.services.outbox.types import Intent, Pacing, Wait

@@ -51,7 +51,7 @@ from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS
 from modules.services.outbox.types import ProposedAction, Wait
 from modules.services.plans.events import TaskEvent
 from modules.services.plans.types import Plan, Task, TaskStatus
-from modules.services.voice_phrases.phrases import FORMS
+from modules.services.voice_phrases import FORMS
 from tests.fresh_database import lay_database, open_database
 from tests.modules.services.outbox.body_values import body_of
 from tests.modules.services.outbox.rules.etiquette_outbox import WORKSPACE, open_etiquette_outbox

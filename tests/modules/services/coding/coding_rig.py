@@ -27,8 +27,8 @@ from modules.runtime.sandbox.policy import Limits
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.coding.agent import CodingAgent
+from modules.services.coding.policy import CodingEnd, CodingJob, CodingLimits, CodingRoom
 from modules.services.coding.trajectory import Trajectories
-from modules.services.coding.types import CodingEnd, CodingJob, CodingLimits, CodingRoom
 from tests.loopback import to_loopback
 from tests.modules.runtime.budget.budget_rig import MAIN, Rig, Rules, process
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, serving

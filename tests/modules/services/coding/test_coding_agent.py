@@ -25,11 +25,10 @@ from modules.runtime.database.database import Database
 from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall
 from modules.services.coding.agent import CodingConversation
 from modules.services.coding.gates import GateFacts, closed_gate, named_but_unchanged
-from modules.services.coding.policy import is_stuck, set_aside, used
+from modules.services.coding.policy import CodingEnd, CodingLimits, CodingStep, is_stuck, set_aside, used
 from modules.services.coding.suite_files import suite_definitions
 from modules.services.coding.suites import SuiteRun
 from modules.services.coding.trajectory import Trajectories, spent
-from modules.services.coding.types import CodingEnd, CodingLimits, CodingStep
 from tests.modules.runtime.llm.scripted_model import calls
 from tests.modules.services.coding.coding_rig import KEY, does, needs_sandbox, open_coding
 from tests.patience import until

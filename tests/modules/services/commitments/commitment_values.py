@@ -13,8 +13,13 @@ from common.schemas import CommitmentType
 from modules.runtime.database.database import Database
 from modules.runtime.events import Event, Publish
 from modules.services.commitments.acts import CommitmentAbandoned
-from modules.services.commitments.naming import CommitmentRequest, CommitmentSource, CommitmentStatus, QueuedCommitment
-from modules.services.commitments.params import read_params
+from modules.services.commitments.naming import (
+    CommitmentRequest,
+    CommitmentSource,
+    CommitmentStatus,
+    QueuedCommitment,
+    read_params,
+)
 from modules.services.commitments.policy import due_in_s
 from modules.services.commitments.queue import FILE, CommitmentQueue
 from modules.services.work.table import WorkTable

@@ -29,11 +29,11 @@ from modules.services.commitments.policy import COMMITMENT_CHECK_INTERVAL_MS
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.commitments.writer import Announcer, CommitmentWriter
 from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.gates import SecretScan
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.approval import ApprovalRule
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.rules.secrets import SecretScan
-from modules.services.outbox.rules.types import World
+from modules.services.outbox.rules.rules import World
 from modules.services.outbox.senders.github import GitHubSender
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Intent, Pacing, Sent

@@ -20,9 +20,9 @@ from modules.services.commitments.naming import (
     QueuedCommitment,
     extract_fulfillment_url,
     generate_commitment_hash,
+    read_params,
     repo_of,
 )
-from modules.services.commitments.params import read_params
 from modules.services.commitments.writer import contains_promise
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 from modules.services.outbox.senders.github_changes import marked

@@ -14,8 +14,8 @@ from common.clock import FakeClock
 from common.provenance import Provenance
 from modules.runtime.journal.types import Entry, EntryKind
 from modules.services.craft.friction import Friction, FrictionState
+from modules.services.craft.proposals import friction_stands
 from modules.services.craft.record import FRICTION_FILE, FrictionRecord
-from modules.services.craft.wording import friction_stands
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
 from tests.modules.services.outbox.running_outbox import RunningOutbox, open_running_outbox

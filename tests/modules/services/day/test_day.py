@@ -30,15 +30,14 @@ from modules.runtime.journal.rows import MALFORMED, Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import Turn
-from modules.services.claims.offers import TaskPlace
-from modules.services.commitments.naming import QueuedCommitment
-from modules.services.commitments.params import IssueParams
+from modules.services.claims.lease_store import TaskPlace
+from modules.services.commitments.naming import IssueParams, QueuedCommitment
 from modules.services.commitments.queue import COMMITMENT, as_json
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text, day_lines, did, led_to, told_text
+from modules.services.identity.entries import SELF, HeldEdit
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.identity.types import SELF, HeldEdit
 from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import remember
 from modules.services.outbox import store
@@ -52,7 +51,7 @@ from modules.services.outbox.bodies import (
     TheirPost,
 )
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.presence import owner_follow
+from modules.services.presence import subscriptions
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork
 from tests.fresh_database import open_database
@@ -183,7 +182,7 @@ async def test_a_day_names_people_leaves_out_the_programs_own_messages_and_tells
     refused = {"state": "blocked", "kind": "reply"}
     await lived.journal.record(Entry("act", "outbox", "Rejected", reason="too dry", intent_id="0007", data=refused))
     first = FollowBody(did="did:plc:earlier", handle="earlier.test")
-    await lived.done("follow", 8, target=first.did, body=first, by_owner=True, cause_id=owner_follow.CAUSE)
+    await lived.done("follow", 8, target=first.did, body=first, by_owner=True, cause_id=subscriptions.CAUSE)
     later = FollowBody(did=owner, handle="owner.test")
     await lived.done("follow", 9, target=owner, body=later, **ordered)
     row = TaskPlace(Repo("a", "b"), 1, 2).row

@@ -16,8 +16,8 @@ from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
+from modules.services.explanation.rendering import story_of
 from modules.services.explanation.story import Story, Unknown
-from modules.services.explanation.why import story_of
 from modules.services.outbox import store
 from modules.services.outbox.bodies import OpaqueBody
 from modules.services.outbox.types import Intent

@@ -9,8 +9,8 @@ import pytest
 
 from adapters.atproto.writes import tid_for
 from modules.runtime.journal.types import Entry
+from modules.services.explanation.rendering import ending, lines, steps, title
 from modules.services.explanation.story import Named, Unknown, understand
-from modules.services.explanation.why import ending, lines, steps, title
 from modules.services.outbox.rules.rules import STRANGERS
 from tests.modules.services.explanation.conftest import ExplainedHome, a_notification, an_intent
 

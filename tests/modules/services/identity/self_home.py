@@ -14,9 +14,9 @@ from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
+from modules.services.identity.entries import DOCUMENTS, SELF, HeldEdit, Version
 from modules.services.identity.history import SelfHistory
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.identity.types import DOCUMENTS, SELF, HeldEdit, Version
 from tests.fresh_database import open_database
 
 BORN = "# Rowan\n\nI'm rowan.\n\n## Voice\n\nPlain and warm, and never in a hurry.\n\n## Values\n\n- Attention.\n"

@@ -22,10 +22,10 @@ from common.errors import IdentityError, NotWaiting, StorageError
 from common.person import Person
 from common.redact import Redactor
 from modules.runtime.home import Home, check_self, read_self
+from modules.services.identity.entries import SELF
 from modules.services.identity.history import HISTORY_KEPT, SelfHistory, held_documents, rejected_edits
 from modules.services.identity.keeper import without
 from modules.services.identity.policy import hold_reason, limits_reason, loss, refusal, sections_moved, with_section
-from modules.services.identity.types import SELF
 from tests.journals import told_of
 from tests.modules.services.identity.self_home import BORN, SelfHome
 

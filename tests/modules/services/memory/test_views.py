@@ -20,8 +20,7 @@ from common.errors import PolicyBlocked
 from common.provenance import Provenance
 from modules.services.memory import policy
 from modules.services.memory.admission import KINDS, Memory, NewMemory
-from modules.services.memory.days import PROMPT_ENTRIES, day_span
-from modules.services.memory.recall import MemoryRenderer
+from modules.services.memory.recall import PROMPT_ENTRIES, MemoryRenderer, day_span
 from modules.services.memory.view_sync import (
     PREAMBLE,
     MemoryFile,

@@ -22,9 +22,9 @@ from common.redact import LEAK, Redactor
 from common.wording import deed
 from modules.runtime.journal.types import StoredEntry
 from modules.services.outbox.bodies import DeleteBody, FollowBody, IntentKind, OpaqueBody
+from modules.services.outbox.gates import SecretScan
 from modules.services.outbox.github_bodies import ContentsBody, MergeBody, PullRequestBody
 from modules.services.outbox.github_writer import GitHubWriter, act_key
-from modules.services.outbox.rules.secrets import SecretScan
 from modules.services.outbox.store import FEED_KEYS_MAX
 from modules.services.outbox.types import ProposedAction, Verdict
 from tests.journals import told_of

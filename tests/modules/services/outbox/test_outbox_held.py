@@ -27,12 +27,12 @@ from modules.runtime.control import Standing
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.services.outbox import approval, store
+from modules.services.outbox.approval import leaving
 from modules.services.outbox.github_bodies import IssueCommentBody
-from modules.services.outbox.leaving import leaving
 from modules.services.outbox.outbox import OutboxLoop
 from modules.services.outbox.policy import MOST_SCHEDULED, SCHEDULE_AHEAD
 from modules.services.outbox.rules.approval import ApprovalRule
-from modules.services.outbox.rules.types import TrustCircle
+from modules.services.outbox.rules.rules import TrustCircle
 from modules.services.outbox.types import Intent, ProposedAction, Rule, Submitted, Verdict
 from tests.fresh_database import in_memory
 from tests.journals import told_of

@@ -21,22 +21,20 @@ from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.outbox.bodies import PostBody, ThreadgateBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.own_feed.engagement_policy import (
+from modules.services.own_feed.expressions import Expression, ExpressionEngagement
+from modules.services.own_feed.policy import (
     LOOKS,
+    MOST_DELETIONS,
+    Deletion,
     answered_sources,
     get_engagement_patterns,
     insight_of,
     is_due,
-    unanswered_sources,
-)
-from modules.services.own_feed.expressions import Expression, ExpressionEngagement
-from modules.services.own_feed.policy import (
-    MOST_DELETIONS,
-    Deletion,
     own_posts,
     plan_closing_deletions,
     plan_deletions,
     plan_duplicate_deletions,
+    unanswered_sources,
 )
 from modules.services.own_feed.reply_limits import Audience, allowed_replies
 from soul.commands.run import owner_commands

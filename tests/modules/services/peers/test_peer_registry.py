@@ -23,6 +23,7 @@ from modules.services.identity.identity import extract_from_self
 from modules.services.peers import policy
 from modules.services.peers.histories import KEPT_KEYS, LOOKED_BACK, PeerHistories
 from modules.services.peers.own_identity import PeerVoice
+from modules.services.peers.policy import Peer, PeerClaim, Sighting, Via
 from modules.services.peers.registry import (
     Ourselves,
     PeerDiscovery,
@@ -31,7 +32,6 @@ from modules.services.peers.registry import (
     read_peers,
     sightings_in,
 )
-from modules.services.peers.types import Peer, PeerClaim, Sighting, Via
 from modules.services.rights.records import without
 from tests.modules.lives.bluesky.bluesky_values import notification
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, scripted_gateway

@@ -22,8 +22,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.sandbox.policy import MIB
 from modules.runtime.sandbox.runner import Sandbox
-from modules.services.pictures.browser import PageBrowser, browser_program
-from modules.services.pictures.choosing import PictureFinder
+from modules.services.pictures.choosing import PageBrowser, PictureFinder, browser_program
 from tests.adapters.results import ok
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.modules.services.pictures.sharing import pictures_in

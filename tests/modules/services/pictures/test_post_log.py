@@ -16,8 +16,9 @@ from common.clock import iso
 from common.result import Err
 from modules.services.outbox.bodies import AttachedPicture, PictureSource, PostBody, RecordRef, ReplyBody
 from modules.services.outbox.types import ProposedAction
-from modules.services.pictures.pictures import DOWNLOAD_AGE, WAITING_AGE
-from modules.services.pictures.post_log import (
+from modules.services.pictures.pictures import (
+    DOWNLOAD_AGE,
+    WAITING_AGE,
     PostLog,
     entry_of,
     format_source_attribution,

@@ -17,13 +17,16 @@ from hypothesis import given, settings
 from adapters.github.types import Issue
 from modules.services.claims.policy import get_claimable_tasks
 from modules.services.plans.compose import (
+    MOST_ADDED,
     MOST_ISSUES,
     MOST_TASKS,
     PlanWords,
     SourceIssue,
     fitting,
     plan_words,
+    read_missing,
     read_plan,
+    words_left,
 )
 from modules.services.plans.events import (
     TaskEvent,
@@ -35,7 +38,6 @@ from modules.services.plans.events import (
     plan_for,
     wish_mark,
 )
-from modules.services.plans.missing import MOST_ADDED, read_missing, words_left
 from modules.services.plans.plan_text import MOST_BODY_CHARS, add_tasks_to_plan_body, generate_plan_markdown, parse_plan
 from modules.services.plans.types import (
     Plan,

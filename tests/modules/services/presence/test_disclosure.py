@@ -19,10 +19,10 @@ from common.clock import FakeClock, SystemClock, iso
 from common.result import Err, Ok
 from common.text.graphemes import grapheme_len
 from modules.lives.bluesky.perceive import PerceivedPosts
+from modules.services.explanation.rendering import lines, story_of
 from modules.services.explanation.story import Story
-from modules.services.explanation.why import lines, story_of
 from modules.services.outbox.account import AccountContext
-from modules.services.pinned_names.store import PinnedNames
+from modules.services.pinned_names import PinnedNames
 from modules.services.presence.policy import (
     AUTONOMY,
     MESSAGES,

@@ -31,13 +31,19 @@ from modules.runtime.llm.dialect import ToolCall
 from modules.runtime.logs import LoggedConsole, logging_to
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.agent.tools.types import ToolResult, Turn
-from modules.services.rights.answering import MOST, SKILL, RightsVoice
-from modules.services.rights.policy import INTENTS, PREFERENCE, may_reply, may_stand_in_prompt, preference_of
+from modules.services.rights.answering import MOST, SKILL, Reading, RequestReader, RightsVoice
+from modules.services.rights.policy import (
+    INTENTS,
+    PREFERENCE,
+    Choice,
+    Preference,
+    may_reply,
+    may_stand_in_prompt,
+    preference_of,
+)
 from modules.services.rights.records import is_known, without
-from modules.services.rights.request_reader import Reading, RequestReader
 from modules.services.rights.requests import FORGET_AFTER, FORGET_EVERY, ForgetRequest, ForgetRequests, forget_at
-from modules.services.rights.types import Choice, Preference
-from modules.services.sessions.people import kept_lines
+from modules.services.sessions.store import kept_lines
 from modules.services.work.types import Disposition
 from soul.composition.wiring.turns import log_call
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, says, scripted_gateway

@@ -11,6 +11,7 @@ from adapters.github.types import Repo
 from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.rituals.policy import (
     OpeningProblem,
+    RitualRun,
     handles_of,
     meant_first,
     memo_place,
@@ -23,7 +24,6 @@ from modules.services.rituals.policy import (
     ritual_role,
     workspace_of,
 )
-from modules.services.rituals.types import RitualRun
 
 ROOT = "at://did:plc:abc/app.bsky.feed.post/1"
 RITUAL = DailyRitual("Harbour watch", "daily", "www-lil-intdev-quay", ("@kit.test", "Ada (@Ada.Test)", "@me.test"))

@@ -30,7 +30,7 @@ from modules.services.inbox.received import ReceivedPost
 from modules.services.memory.admission import NewMemory, Query
 from modules.services.memory.people import MEMORIES_OF_PEOPLE
 from modules.services.owner_files import LocalOwnerFiles, StoredOwnerFiles
-from modules.services.sessions import endings
+from modules.services.sessions import archives as endings
 from modules.services.sessions.archivist import COMPACTION, SessionTidyLoop
 from modules.services.sessions.distil_policy import (
     FIELDS,
@@ -41,7 +41,7 @@ from modules.services.sessions.distil_policy import (
     summary_of,
     worth,
 )
-from modules.services.sessions.people import SESSIONS_OF_PEOPLE
+from modules.services.sessions.store import SESSIONS_OF_PEOPLE
 from soul.composition.wiring.turns import forget_notes
 from tests.exploration import examples
 from tests.modules.runtime.llm.scripted_model import calls, refuses, says

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from common.errors import SkillError
 from modules.lives.tasks.documents import DocumentProblem
-from modules.services.experiences.types import ExperienceType
+from modules.services.experiences import ExperienceType
 from modules.services.rituals.policy import MemoProblem, OpeningProblem
 from modules.services.skills.contracts import derived
 from modules.services.skills.skills import CONTRACTS, PART, Skills, interpolate, parse_frontmatter, parse_sections

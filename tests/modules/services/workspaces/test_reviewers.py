@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from adapters.github.types import Account, PullBranch, PullRequest, Review, ReviewState
-from modules.services.workspaces.reviewers import is_reviewed_by_test, pick_reviewers, review_cause
+from modules.services.workspaces.acting import is_reviewed_by_test, pick_reviewers, review_cause
 from modules.services.workspaces.trust import TrustedAccounts
 
 PULL = "internet-development/www-lil-intdev-demo#31"

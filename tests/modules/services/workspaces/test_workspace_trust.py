@@ -22,7 +22,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Account, Comment, Issue, Repo
 from common.clock import Clock, FakeClock, ScaledClock, iso, parse_iso
 from modules.runtime.journal.types import Entry
-from modules.services.pinned_names.store import PinnedNames
+from modules.services.pinned_names import PinnedNames
 from modules.services.rituals.policy import memo_mark
 from modules.services.workspaces.acting import OTHERS_AFTER, ActingTurns, is_acting_soul
 from modules.services.workspaces.addresses import extract_workspace_urls, parse_github_workspace_url, workspaces_in

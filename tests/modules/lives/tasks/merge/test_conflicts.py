@@ -12,7 +12,7 @@ import pytest
 from modules.lives.tasks.execute import place_of_pull
 from modules.lives.tasks.merge.handle import CONFLICT
 from modules.lives.tasks.merge.perceive import MERGE, row_of
-from modules.services.claims.offers import TaskOrders
+from modules.services.claims.lease_store import TaskOrders
 from modules.services.plans.types import TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from tests.adapters.results import ok

@@ -20,7 +20,7 @@ from modules.lives.tasks.offering import TaskActs
 from modules.lives.tasks.review.rounds import REVISION, Round
 from modules.lives.tasks.types import HeldTask, Opened, WorkResult
 from modules.services.outbox.github_bodies import MergeBody
-from modules.services.peers.types import PeerClaim
+from modules.services.peers.policy import PeerClaim
 from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from soul.commands.tasks import TaskLine, tasks_of

@@ -17,8 +17,7 @@ from modules.services.agent.prompt.fitting import Audience, PromptFile
 from modules.services.agent.prompt.prompter import Changes, Core, Prompter, PromptNotice, Runtime, TurnPrompt
 from modules.services.agent.prompt.sources import PromptTurn, Sources
 from modules.services.memory.admission import Memory
-from modules.services.memory.days import day_name
-from modules.services.memory.recall import Recalled
+from modules.services.memory.recall import Recalled, day_name
 from modules.services.memory.view_sync import DayText
 from modules.services.owner_files import LocalOwnerFiles
 from modules.services.skills.skills import Skills

@@ -14,7 +14,7 @@ from local_tools.memory_tools import MemorySaveInput, ProfileUpdateInput
 from local_tools.own_posts import PostInput
 from local_tools.reading import WebFetchInput
 from local_tools.schedule_tools import ScheduleAddInput, ScheduleRemoveInput
-from modules.services.agent.tools.owner_line import in_owner_words, is_said, shown_call
+from modules.services.agent.tools.policy import in_owner_words, is_said, shown_call
 from modules.services.agent.tools.types import OwnAct, OwnerRequest, Tool, ToolResult, Turn
 
 ADA, EVE = "did:plc:ada", "did:plc:eve"

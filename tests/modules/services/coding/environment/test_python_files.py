@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from modules.services.coding.environment.project import project_of
+from modules.services.coding.environment.python import project_of
 from modules.services.coding.environment.python_files import poetry_specifier, python_needs
 
 HASH = "0" * 64

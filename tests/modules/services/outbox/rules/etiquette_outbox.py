@@ -21,7 +21,7 @@ from modules.services.outbox.bodies import IntentKind, LikeBody
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.rules.types import World
+from modules.services.outbox.rules.rules import World
 from modules.services.outbox.types import Intent, Pacing, ProposedAction, Rule, Sent, Verdict
 from tests.fresh_database import open_database
 from tests.modules.services.outbox.body_values import reply_body

@@ -14,9 +14,9 @@ import pytest
 from common.redact import LEAK, Redactor
 from common.settings import Approval
 from modules.services.outbox.bodies import DeleteBody, FollowBody, LikeBody, PostBody, RepostBody
+from modules.services.outbox.gates import SecretScan
 from modules.services.outbox.rules.approval import ApprovalRule, judge
-from modules.services.outbox.rules.secrets import SecretScan
-from modules.services.outbox.rules.types import TrustCircle
+from modules.services.outbox.rules.rules import TrustCircle
 from modules.services.outbox.types import ProposedAction, Verdict
 from tests.modules.services.outbox.body_values import body_of, reply_body
 

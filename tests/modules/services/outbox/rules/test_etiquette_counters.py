@@ -23,8 +23,14 @@ from modules.services.outbox.bodies import DeleteBody
 from modules.services.outbox.people import ACTS_OF_PEOPLE
 from modules.services.outbox.rules import policy, rules
 from modules.services.outbox.rules.policy import authority, first_trusted
-from modules.services.outbox.rules.rules import ETIQUETTE_RULES, POINTS_PER_HOUR, REPLIES_PER_PERSON, STRANGERS
-from modules.services.outbox.rules.types import EtiquetteRule, ReplyAdvice
+from modules.services.outbox.rules.rules import (
+    ETIQUETTE_RULES,
+    POINTS_PER_HOUR,
+    REPLIES_PER_PERSON,
+    STRANGERS,
+    EtiquetteRule,
+    ReplyAdvice,
+)
 from modules.services.outbox.types import ProposedAction, Verdict
 from modules.services.work.limits import TURN_LIMITS
 from tests.modules.services.outbox.rules.etiquette_outbox import (

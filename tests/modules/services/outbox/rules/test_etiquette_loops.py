@@ -17,8 +17,14 @@ from common.clock import FakeClock
 from modules.services.outbox import policy as pace
 from modules.services.outbox.bodies import DeleteBody, FollowBody, IntentKind, OpaqueBody, PostBody
 from modules.services.outbox.rules.policy import consent_by_commitment
-from modules.services.outbox.rules.rules import HOUR_S, POINTS_PER_HOUR, REPLIES_PER_PERSON, STRANGERS
-from modules.services.outbox.rules.types import ReplyAdvice, TrustCircle
+from modules.services.outbox.rules.rules import (
+    HOUR_S,
+    POINTS_PER_HOUR,
+    REPLIES_PER_PERSON,
+    STRANGERS,
+    ReplyAdvice,
+    TrustCircle,
+)
 from modules.services.outbox.types import Intent, Pacing, ProposedAction
 from tests.modules.services.outbox.body_values import body_of, reply_body
 from tests.modules.services.outbox.rules.etiquette_outbox import (

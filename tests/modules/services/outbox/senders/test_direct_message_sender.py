@@ -21,8 +21,8 @@ from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.gates import PauseGate
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.rules.types import World
-from modules.services.outbox.senders.direct_messages import DirectMessageSender
+from modules.services.outbox.rules.rules import World
+from modules.services.outbox.senders.bluesky import DirectMessageSender
 from modules.services.outbox.types import Intent, Pacing, ProposedAction
 from tests.adapters.atproto.atproto_town import AtprotoTown, open_atproto_town
 from tests.adapters.results import ok

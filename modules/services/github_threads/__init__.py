@@ -1,1 +1,0 @@
-"""The threads on GitHub that something led us to, as rows of work."""

@@ -1,1 +1,0 @@
-"""Reads repositories in which nobody here works."""

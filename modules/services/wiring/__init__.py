@@ -1,1 +1,0 @@
-"""Builds the services of a SOUL that its lives share."""
