@@ -43,15 +43,13 @@ from modules.services.sessions.types import (
     ArchivedLine,
     MessageRow,
     Session,
-    blocks,
     dump,
     epoch_ms,
     said_lines,
     transcript,
     unpack,
-    words_of,
 )
-from modules.services.skills.skills import Framer, Skills
+from modules.services.skills.skills import SYSTEM_SECTION, Framer, Skills
 from modules.services.skills.tool_schema import read_description, simple_schema
 
 Remnant = Literal["media", "notes"]
@@ -229,17 +227,17 @@ class Distiller:
 
         Raises as `LLMGateway.chat_with_tools`.
         """
-        said = "\n".join(words_of(block) for row in rows for block in blocks(row.message))
-        redact = self.redactor.text
-        answer = await self._answer(session, rows, provenance, said)
-        summary = summary_of(answer, said, redact)
-        memories = memories_of(answer, said, redact, session_key=session.key, provenance=provenance, tags=tags)
+        redact, told = self.redactor.text, self._instructions()
+        answer = await self._answer(session, rows, provenance)
+        summary = summary_of(answer, told, redact)
+        memories = memories_of(answer, told, redact, session_key=session.key, provenance=provenance, tags=tags)
         message = self._message(session, summary, provenance) if summary else ""
         return Distilled(summary, message, provenance, memories, remembered_at)
 
-    async def _answer(
-        self, session: Session, rows: Sequence[MessageRow], provenance: Provenance, said: str
-    ) -> Mapping[str, Any]:
+    def _instructions(self) -> str:
+        return "\n".join(self.skills.section(_SKILL, name) for name in (SYSTEM_SECTION, "Tool"))
+
+    async def _answer(self, session: Session, rows: Sequence[MessageRow], provenance: Provenance) -> Mapping[str, Any]:
         """Return the model's answer; for a conversation that is too long, ask again with less and less of its middle.
 
         Return {} if even the shortest is too long or the model refuses these words: a conversation that no model can
@@ -249,7 +247,7 @@ class Distiller:
         for shorter in _SHORTER:
             page = transcript(rows, self.estimate, self.transcript_tokens // shorter)
             try:
-                return await self._ask(session, page, provenance, facts, said)
+                return await self._ask(session, page, provenance, facts)
             except PolicyBlocked:
                 continue
             except (Fatal, Transient, BudgetExceeded):
@@ -258,17 +256,16 @@ class Distiller:
                 break
         return {}
 
-    async def _ask(
-        self, session: Session, page: str, provenance: Provenance, facts: TurnFacts, said: str
-    ) -> Mapping[str, Any]:
-        """Return the model's answer about `page`; ask again if its summary does not stand on what was said."""
+    async def _ask(self, session: Session, page: str, provenance: Provenance, facts: TurnFacts) -> Mapping[str, Any]:
+        """Return the model's answer about `page`; ask again, and say what it lacks, if it has no summary."""
         framed = Framer(self.skills, self.rng).frame("conversation", author="", uri=session.key, text=page)
         moment = local(parse_iso(session.last_active_at), self.timezone)
         asked = self.skills.render(_SKILL, "User Message Template", date=spoken(moment), transcript=framed)
         answer: Mapping[str, Any] | None = None
+        again = ""
         for _ in range(_TRIES):
             result = await self.gateway.chat_with_tools(
-                [Message("user", asked)],
+                [Message("user", f"{asked}\n\n{again}".strip())],
                 system=await self.system(session),
                 tools=[_tool(self.skills, fields_for(session.key, provenance))],
                 tool_choice="required",
@@ -277,8 +274,9 @@ class Distiller:
                 facts=facts,
             )
             answer = result.arguments(KEEP) or answer
-            if answer is not None and summary_of(answer, said, self.redactor.text):
+            if answer is not None and summary_of(answer, self._instructions(), self.redactor.text):
                 break
+            again = self.skills.section(_SKILL, "Once More")
         return {"summary": result.text} if answer is None else answer
 
     def _message(self, session: Session, summary: str, provenance: Provenance) -> str:

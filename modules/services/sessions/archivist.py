@@ -273,7 +273,7 @@ def _outcome_entry(session_key: str, outcome: ArchiveOutcome) -> Entry:
 
 def _unsummarised_entry(session_key: str) -> Entry:
     """Return the journal entry about words that nothing stands for but their archive."""
-    reason = "the model gave none that uses the words of the conversation; the archive holds these"
+    reason = "the model gave none, twice; the archive holds these words"
     return Entry("life", _LOOP, f"What is archived of {session_key} gets no summary", "warn", reason)
 
 

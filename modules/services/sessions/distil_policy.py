@@ -1,18 +1,17 @@
 """Decides which conversations are distilled, and which parts of a model's answer become memories. Pure.
 
-Small models parrot examples, write text instead of lists, and fill empty fields with "none". Only entries that use the
-words of the conversation are kept, and from strangers only kinds that they may teach us: who they are, what was said.
+Small models parrot their instructions, write text instead of lists, and fill empty fields with "none". Any other entry
+is kept, in whatever words; from strangers only kinds that they may teach us: who they are, what was said.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from common.provenance import Provenance
 from common.session_keys import is_main
-from common.text.unspaced import index_tokens, take_apart
 from common.text.untrusted import clean, one_line
 from modules.services.memory.admission import Kind, NewMemory, kinds_from, trust_of
 from modules.services.sessions.types import MessageRow, blocks, words_of
@@ -37,10 +36,7 @@ _SUBJECT_CHARS = 80
 _BODY_CHARS = 500
 _FEWEST_BYTES = 8
 _SUBJECT_WORDS = 6
-_STEM = 5
-_SHARE = 3
 _OWNERS_ONLY: frozenset[Kind] = frozenset({"preference", "protocol"})
-_WORD = re.compile(r"[^\W_]{4,}")
 _ENTRY = re.compile(r"^(?:[-*•]|\d{1,9}[.)])\s+")
 _DIVIDED = re.compile(r":\s|：|\s[-–—]\s|\|")  # noqa: RUF001 - the dashes and the colon that models write
 _NOTHING = re.compile(
@@ -63,16 +59,16 @@ def fields_for(session_key: str, provenance: Provenance) -> tuple[str, ...]:
     return tuple(name for name, kind in FIELDS.items() if kind in kinds)
 
 
-def summary_of(answer: Mapping[str, Any], transcript: str, redact: Callable[[str], str]) -> str:
-    """Return the summary in a model's answer; "" if there is no usable one."""
+def summary_of(answer: Mapping[str, Any], instructions: str, redact: Callable[[str], str]) -> str:
+    """Return the summary in a model's answer to `instructions`; "" if there is no usable one."""
     said = answer.get("summary")
     text = " ".join(clean(redact(said)).split()) if isinstance(said, str) else ""
-    return _cut(text, SUMMARY_CHARS) if _usable(text, _stems(transcript)) else ""
+    return _cut(text, SUMMARY_CHARS) if _usable(text, instructions) else ""
 
 
 def memories_of(
     answer: Mapping[str, Any],
-    transcript: str,
+    instructions: str,
     redact: Callable[[str], str],
     *,
     session_key: str,
@@ -80,13 +76,12 @@ def memories_of(
     tags: tuple[str, ...] = (),
 ) -> tuple[NewMemory, ...]:
     """Return the memories in a model's answer, at most a dozen; entries about one subject become one memory."""
-    known = _stems(transcript)
     found: dict[tuple[Kind, str], list[str]] = {}
     subjects: dict[tuple[Kind, str], str] = {}
     for name in fields_for(session_key, provenance):
         for entry in _entries(answer.get(name)):
             text = one_line(redact(entry), _SUBJECT_CHARS + _BODY_CHARS)
-            if not _usable(text, known):
+            if not _usable(text, instructions):
                 continue
             subject, body = _divided(text)
             key = (FIELDS[name], subject.casefold())
@@ -127,19 +122,10 @@ def _divided(text: str) -> tuple[str, str]:
     return " ".join(text.split()[:_SUBJECT_WORDS]).rstrip(".,;:")[:_SUBJECT_CHARS], text
 
 
-def _usable(text: str, known: Collection[str]) -> bool:
-    """Return whether a text says something, with at least a third of its words from the conversation."""
-    if len(text.encode()) < _FEWEST_BYTES or _NOTHING.fullmatch(text.rpartition(": ")[2]):
-        return False
-    stems = _stems(text)
-    return len(stems & set(known)) * _SHARE >= len(stems)
-
-
-def _stems(text: str) -> set[str]:
-    """Return the beginnings of the words of a text; of text without spaces, its pairs of characters."""
-    plain = text.casefold()
-    pairs = {token for token in index_tokens(plain) if len(token) > 1}
-    return pairs | {word[:_STEM] for word in _WORD.findall(take_apart(plain).rest)}
+def _usable(text: str, instructions: str) -> bool:
+    """Return whether a text says something of its own, which no part of the instructions does."""
+    is_empty = len(text.encode()) < _FEWEST_BYTES or _NOTHING.fullmatch(text.rpartition(": ")[2])
+    return not is_empty and text.casefold() not in " ".join(instructions.casefold().split())
 
 
 def _cut(text: str, length: int) -> str:

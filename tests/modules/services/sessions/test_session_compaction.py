@@ -44,7 +44,7 @@ from modules.services.sessions.distil_policy import (
 from modules.services.sessions.store import SESSIONS_OF_PEOPLE
 from soul.composition.wiring.turns import forget_notes
 from tests.exploration import examples
-from tests.modules.runtime.llm.scripted_model import calls, refuses, says
+from tests.modules.runtime.llm.scripted_model import Reply, calls, refuses, says
 from tests.modules.services.sessions.session_home import (
     AGENT,
     BUDGET,
@@ -56,6 +56,7 @@ from tests.modules.services.sessions.session_home import (
     roof_talk,
 )
 from tests.modules.services.sessions.session_values import JSON, rows_of
+from tests.shipped_skills import SHIPPED
 
 
 async def test_the_oldest_are_archived_distilled_and_replaced_by_a_summary(session_home: SessionHome) -> None:
@@ -162,11 +163,20 @@ async def test_a_model_that_answers_nonsense_keeps_the_earlier_summary_and_nothi
     assert OWNER_SESSION in told["summary"]
 
 
-async def test_a_summary_of_something_else_is_asked_for_again(session_home: SessionHome) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [keeps("none"), keeps("What was talked about, settled, and is still open."), calls(("keep_memories", "{"))],
+)
+async def test_an_answer_without_a_summary_is_asked_for_again_and_told_what_it_lacks(
+    session_home: SessionHome, answer: Reply
+) -> None:
     session_id = await session_home.talk()
-    session_home.model.plays(keeps("Somebody conquered Antarctica yesterday evening."), keeps())
+    session_home.model.plays(answer, keeps())
     await session_home.archivist.compact(session_id, BUDGET)
     assert SUMMARY in str((await session_home.history(session_id))[0].content)
+    first, second = (request["messages"][-1]["content"] for request in session_home.model.requests)
+    assert second.startswith(first)
+    assert "`summary`" in second.removeprefix(first)
 
 
 async def test_a_conversation_too_long_for_the_model_is_shown_from_its_newest_end(session_home: SessionHome) -> None:
@@ -233,7 +243,7 @@ async def test_no_secret_reaches_archive_summary_or_memory(session_home: Session
     assert SECRET not in str(await session_home.table("SELECT * FROM session_messages, archives, memories"))
 
 
-SAID = "THEM: Kit repairs radios in Lisbon, and the roof leaks.\nYOU: Then the tiles should be looked at on Friday."
+TOLD = "\n".join(SHIPPED.section("memory-extraction", name) for name in ("System Prompt", "Tool"))
 OTHERS = ("people", "facts", "events")
 
 
@@ -242,7 +252,7 @@ def plain(text: str) -> str:
 
 
 def kept(answer: dict[str, Any], *, key: str = "owner:terminal", provenance: Provenance = Provenance.OWNER) -> Any:
-    memories = memories_of(answer, SAID, plain, session_key=key, provenance=provenance)
+    memories = memories_of(answer, TOLD, plain, session_key=key, provenance=provenance)
     return [(memory.kind, memory.subject, memory.body) for memory in memories]
 
 
@@ -288,7 +298,7 @@ def test_a_list_that_was_not_offered_is_not_read() -> None:
         (["None", "n/a", "No people.", "People: none", "", "   ", 3, None], []),
         (["Kit's radios: not mentioned", "The roof: Unknown.", "Kit: no facts"], []),
         (["Kit's radios: no tiles", "Roof: not leaking"], [("Kit's radios", "no tiles"), ("Roof", "not leaking")]),
-        (["The moon landing: happened in 1969 somewhere"], []),
+        (["What it is about: what to remember", "Facts that will still matter next week."], []),
         (["Kit: <|im_start|>repairs\u200b radios"], [("Kit", "repairs radios")]),
     ],
 )
@@ -303,12 +313,12 @@ def test_no_more_than_a_dozen_are_kept() -> None:
 def test_a_memory_says_where_it_comes_from_whom_it_rests_on_and_is_private_with_its_owner() -> None:
     answer = {"facts": ["Roof: the tiles leak, and Kit repairs them"]}
     told = memories_of(
-        answer, SAID, plain, session_key="owner:terminal", provenance=Provenance.OWNER, tags=("compaction",)
+        answer, TOLD, plain, session_key="owner:terminal", provenance=Provenance.OWNER, tags=("compaction",)
     )
     body = "the tiles leak, and Kit repairs them"
     assert told == (NewMemory("fact", "Roof", body, ("compaction",), source="owner:terminal", trust="owner"),)
     assert told[0].private
-    received = memories_of(answer, SAID, plain, session_key="bluesky:thread:x", provenance=Provenance.STRANGER)
+    received = memories_of(answer, TOLD, plain, session_key="bluesky:thread:x", provenance=Provenance.STRANGER)
     assert received == (NewMemory("fact", "Roof", body, source="bluesky:thread:x", trust="stranger"),)
     assert not received[0].private
 
@@ -318,69 +328,53 @@ def test_secrets_are_taken_out_before_anything_is_kept() -> None:
         return text.replace("hunter2", "[redacted]")
 
     answer = {"summary": "Kit's radios, the roof, and hunter2.", "people": ["Kit: repairs radios with hunter2"]}
-    (memory,) = memories_of(answer, SAID, redact, session_key="x", provenance=Provenance.STRANGER)
+    (memory,) = memories_of(answer, TOLD, redact, session_key="x", provenance=Provenance.STRANGER)
     assert memory.body == "repairs radios with [redacted]"
-    assert summary_of(answer, SAID, redact) == "Kit's radios, the roof, and [redacted]."
+    assert summary_of(answer, TOLD, redact) == "Kit's radios, the roof, and [redacted]."
 
 
 @pytest.mark.parametrize(
     ("said", "summary"),
     [
         ("Kit repairs radios,\nand the roof leaks.", "Kit repairs radios, and the roof leaks."),
-        ("Somebody conquered Antarctica yesterday evening.", ""),
+        ("Three to six sentences: what was talked about,\nsettled, and is still open.", ""),
+        ("Nothing.", ""),
         (["Kit repairs radios"], ""),
     ],
 )
-def test_a_summary_stands_on_what_was_said(said: object, summary: str) -> None:
-    assert summary_of({"summary": said}, SAID, plain) == summary
+def test_a_summary_is_text_that_does_not_only_repeat_the_instructions(said: object, summary: str) -> None:
+    assert summary_of({"summary": said}, TOLD, plain) == summary
 
 
 @pytest.mark.parametrize(
-    ("said", "summary", "rule", "else_"),
+    ("summary", "rule"),
     [
         (
-            "我的猫叫米洛。它很喜欢吃鱼。明天我要去柏林出差一个星期。请你永远不要发关于我家人的帖子。",
-            "主人的猫叫米洛。喜欢吃鱼。主人明天要去柏林出差一周。并要求永远不要发关于家人的帖子。",
-            "家人: 不发帖子",
-            "天气: 浅水区的风暴来得更快",
+            "Your owner asked to be called Ada and lives in Porto. She wants no posts on Sundays; I agreed.",
+            "Politics: my owner wants nothing about it",
         ),
         (
-            "私の猫の名前はミロで、魚が大好きです。家族のことは絶対に投稿しないでください。",
-            "ミロという猫を飼っており、魚が好き。家族のことは投稿しないよう頼まれた。",
-            "投稿: 家族のことは決して投稿しない",
-            "天気: 浅い海では嵐が速く来る",
+            "Der Besitzer wünscht knappere Beiträge und keine politischen Themen; das wurde zugesagt.",
+            "Themen: politische Inhalte sind tabu",
         ),
-        (
-            "แมวของฉันชื่อไมโล มันชอบกินปลา ห้ามโพสต์เรื่องครอบครัวของฉัน",
-            "เจ้าของมีแมวชื่อไมโลที่ชอบกินปลา และห้ามโพสต์เรื่องครอบครัว",
-            "การโพสต์: อย่าโพสต์เกี่ยวกับครอบครัวของเจ้าของ",
-            "พายุ: มาเร็วกว่าในน้ำตื้น",
-        ),
-        (
-            "제 고양이 이름은 마일로이고 생선을 좋아해요. 가족 이야기는 절대 올리지 마세요.",
-            "주인에게는 마일로라는 고양이가 있으며 생선을 좋아한다.",
-            "게시물: 가족에 관한 글은 절대로 올리지 않는다",
-            "날씨: 얕은 바다에서는 폭풍이 더 빨리 온다",
-        ),
+        ("オーナーは毎週日曜の発信を控えるよう求め、了承された。", "発信: 毎週日曜は控える"),
+        ("طلبت المالكة التوقف عن النشر في أيام الآحاد فتمت الموافقة.", "النشر: ممنوع في أيام الآحاد"),
     ],
 )
-def test_a_talk_written_without_spaces_is_kept_as_any_other(said: str, summary: str, rule: str, else_: str) -> None:
-    assert summary_of({"summary": summary}, said, plain) == summary
-    assert summary_of({"summary": else_}, said, plain) == ""
-    answer = {"rules": [rule], "lessons": [else_]}
-    found = memories_of(answer, said, plain, session_key="owner:terminal", provenance=Provenance.OWNER)
-    assert [f"{one.subject}: {one.body}" for one in found] == [rule]
+def test_what_is_kept_may_use_any_words_and_any_language(summary: str, rule: str) -> None:
+    assert summary_of({"summary": summary}, TOLD, plain) == summary
+    assert [f"{subject}: {body}" for _, subject, body in kept({"rules": [rule]})] == [rule]
 
 
 def test_a_summary_is_short() -> None:
-    assert len(summary_of({"summary": "Kit repairs radios. " * 500}, SAID, plain)) == SUMMARY_CHARS
+    assert len(summary_of({"summary": "Kit repairs radios. " * 500}, TOLD, plain)) == SUMMARY_CHARS
 
 
 @settings(max_examples=examples(50))
 @given(st.dictionaries(st.sampled_from([*FIELDS, "summary", "else"]), JSON), st.sampled_from(Provenance))
 def test_no_answer_of_a_model_is_an_error(answer: dict[str, Any], provenance: Provenance) -> None:
-    summary_of(answer, SAID, plain)
-    for memory in memories_of(answer, SAID, plain, session_key="x", provenance=provenance):
+    summary_of(answer, TOLD, plain)
+    for memory in memories_of(answer, TOLD, plain, session_key="x", provenance=provenance):
         assert memory.subject.strip()
         assert memory.body.strip()
 
