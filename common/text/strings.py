@@ -11,6 +11,8 @@ import math
 import re
 import unicodedata
 
+import regex
+
 _URL = re.compile(r"https?://\S+")
 _BARE_URL = re.compile(r"(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}/\S*", re.IGNORECASE)
 _HANDLE = re.compile(r"@[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
@@ -18,6 +20,10 @@ _SPACE = re.compile(r"\s+")
 _SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _UNSEEN = re.compile(r"[\u00ad\u2060\ufeff]|(?<![@!\w])\u200b")
 _QUOTES = str.maketrans(dict.fromkeys("‘’‚‛′", "'") | dict.fromkeys("“”„‟″", '"'))  # noqa: RUF001 - intended characters
+_ALIKE = regex.compile(
+    r"(?P<mark>\p{Quotation_Mark})|(?P<dash>\p{Dash})|(?P<dots>\u2026|\.{3})|(?P<blank>\s+(?:>\s*)*)"
+)
+_FORMS = {"mark": r"\p{Quotation_Mark}", "dash": r"\p{Dash}", "dots": r"(?:\u2026|\.{3})", "blank": r"\s+(?:>\s*)*"}
 _SLUG_SIGNS = str.maketrans(
     dict.fromkeys("·/_,:;", "-") | {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d"}
 )
@@ -62,6 +68,21 @@ def is_given_in(text: str, said: str) -> bool:
             return True
         start = whole.find(words, start + 1)
     return False
+
+
+def quotation(quote: str, text: str) -> str:
+    """Return what `quote` quotes from `text`, as it stands there, on one line; "" if `text` does not hold it.
+
+    Kinds of quotation marks and dashes, an ellipsis, the case of letters, white space and Markdown's marks of quoted
+    lines may differ, since a model that copies words changes them.
+    """
+    words, parts, end = unicodedata.normalize("NFC", quote).strip(), list[str](), 0
+    for one in _ALIKE.finditer(words):
+        parts += [regex.escape(words[end : one.start()]), _FORMS[one.lastgroup or ""]]
+        end = one.end()
+    pattern = "".join([*parts, regex.escape(words[end:])])
+    found = regex.search(pattern, unicodedata.normalize("NFC", text), regex.IGNORECASE) if words else None
+    return regex.sub(_FORMS["blank"], " ", found[0]) if found else ""
 
 
 def normalize_post_text(text: str) -> str:

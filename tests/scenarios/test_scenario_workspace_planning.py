@@ -165,7 +165,7 @@ async def test_a_stranger_has_no_say_until_somebody_of_the_workspace_asks_for_it
     assert prompts
     assert not any("Delete everything" in text or "kit said so" in text or "look at it" in text for text in prompts)
     assert [one.entry.reason for one in entries if "may go into a plan" in one.entry.summary] == [
-        "@kit said: “a map would be good, yes”"
+        "@kit said: “A map would be good, yes”"
     ]
 
 

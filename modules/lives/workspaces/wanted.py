@@ -8,7 +8,6 @@ work; the model judges what a comment asks for.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,15 +16,16 @@ from typing import Literal, TypeAlias
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from common.clock import parse_iso
+from common.json_lines import json_object
 from common.result import ApiResult, Ok, answering
 from common.text.github_text import own_words
-from common.text.strings import both_ends
+from common.text.strings import both_ends, quotation
 from common.text.untrusted import one_line
 from modules.lives.workspaces.policy import is_work
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
-from modules.services.agent.verdicts import SkillQuestion, numbered, without_quotation_marks
+from modules.services.agent.verdicts import SkillQuestion, numbered
 from modules.services.commitments.texts import ASKED_AS_ISSUE
 from modules.services.skills.skills import Skills
 from modules.services.workspaces.trust import MOST_PEOPLE, TrustedAccounts, by_login
@@ -36,10 +36,7 @@ MOST_COMMENTS = 20
 
 _TOKENS = 120
 _COMMENT_CHARS = 2_000
-_ANSWER_CHARS = 2_000
 _LEAST_QUOTE_CHARS = 2
-_COMMENT = re.compile(r'"comment"\s{0,3}:\s{0,3}(\d{1,3})')
-_QUOTE = re.compile(r'"quote"\s{0,3}:\s{0,3}"((?:[^"\\]|\\.){0,1000})"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +69,15 @@ class WorkRequestReader:
 
 def request_in(answer: str, said: Sequence[str]) -> WorkRequest | Literal["nobody"] | None:
     """Return what a model's answer says about these comments; None if its quote is not in one of them. Pure."""
-    found = _COMMENT.search(answer[:_ANSWER_CHARS])
-    if found is None or int(found[1]) > len(said):
+    told = json_object(answer[answer.find("{") : answer.rfind("}") + 1]) or {}
+    number, quote = str(told.get("comment", "")).strip(), told.get("quote")
+    if not number.isdecimal() or int(number) > len(said):
         return None
-    place = int(found[1]) - 1
+    place = int(number) - 1
     if place < 0:
         return "nobody"
-    quote = _QUOTE.search(answer[:_ANSWER_CHARS])
-    words = _plain(quote[1].replace('\\"', "'")) if quote else ""
-    if len(words) < _LEAST_QUOTE_CHARS or words not in _plain(said[place]):
-        return None
-    return WorkRequest(place, words)
-
-
-def _plain(text: str) -> str:
-    """Return a text for comparing quotations: lower case, one kind of quotation mark, single blanks, no full stop."""
-    return " ".join(without_quotation_marks(text).lower().split()).rstrip(".!")
+    words = quotation(quote.strip().rstrip(".!"), said[place]) if isinstance(quote, str) else ""
+    return WorkRequest(place, words) if len(words) >= _LEAST_QUOTE_CHARS else None
 
 
 WORK_LABEL = "work"

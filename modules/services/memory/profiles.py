@@ -1,7 +1,8 @@
 """Two profiles, of the SOUL and of its owner. Set at commissioning, later changed only by the owner's own words.
 
 A change is durable once the call returns. It needs `evidence`: a piece of what the owner wrote in that session, word
-for word. A model that made the change up, or was talked into it by somebody else, has none.
+for word, or a whole line of it, however short. A model that made the change up, or was talked into it by somebody else,
+has none.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from datetime import date, datetime
 from typing import Literal, get_args
 
 from common.clock import Clock, iso, local
+from common.text.strings import quotation
 from common.text.untrusted import clean, one_line
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
@@ -83,14 +85,15 @@ def most_posts(profile: ProfileFields) -> int | None:
 
 
 def unfounded(evidence: str, owner_words: Iterable[str]) -> str:
-    """Return why `evidence` does not show that the owner said so, or "". Any white space counts as one space."""
-    said = _plain(evidence)
-    size = len("".join(char for char in said if char.isalnum()).encode(errors="replace"))
-    if size < (_WORDS_BYTES if " " in said else _EVIDENCE_BYTES):
-        return "the evidence is too short to show anything"
-    if not any(said in _plain(words) for words in owner_words):
+    """Return why `evidence` does not show that the owner said so, or ""; compared as by `quotation`."""
+    said = evidence.strip().rstrip(".!")
+    found = [(one, words) for words in owner_words if (one := quotation(said, words))]
+    if not found:
         return "the evidence is not what the owner wrote in this session"
-    return ""
+    least = _WORDS_BYTES if " " in found[0][0] else _EVIDENCE_BYTES
+    is_long = len(_letters(said).encode(errors="replace")) >= least
+    is_whole = any(_letters(one) in map(_letters, words.splitlines()) for one, words in found if _letters(one))
+    return "" if is_long or is_whole else "the evidence is too short to show anything"
 
 
 def initialise(
@@ -196,9 +199,10 @@ class Profiles:
         def write(connection: sqlite3.Connection) -> ProfileChange:
             profile = profile_of(connection)
             before = (profile.agent if subject == "agent" else profile.user).get(known, "")
-            if is_standing and gone not in before:
+            there = quotation(gone, before) or gone
+            if is_standing and there not in before:
                 return ProfileChange(accepted=False, reason="what is taken back does not stand there in these words")
-            after = with_added(before, said, local(now, timezone).date(), gone) if is_standing else said
+            after = with_added(before, said, local(now, timezone).date(), there) if is_standing else said
             if len(after) > (most := _length_of(known)):
                 return ProfileChange(accepted=False, reason=f"all of it would be longer than {most} characters")
             if after:
@@ -223,6 +227,10 @@ def _length_of(name: str) -> int:
 
 def _shortened(value: str) -> str:
     return f"{value[: _SHOWN_LENGTH - 1].rstrip()}…" if len(value) > _SHOWN_LENGTH else value
+
+
+def _letters(text: str) -> str:
+    return "".join(char for char in text if char.isalnum())
 
 
 def _plain(text: str) -> str:

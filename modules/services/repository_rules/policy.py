@@ -17,8 +17,8 @@ from typing import Literal, get_args
 from adapters.github.types import ContentEntry, Repo, Tree
 from common.clock import Since, parse_iso
 from common.text.github_text import without_closing_words
+from common.text.strings import quotation
 from common.text.untrusted import clean, one_line
-from modules.services.agent.verdicts import without_quotation_marks
 from modules.services.outbox.bodies import KnownBody
 from modules.services.outbox.github_bodies import (
     IssueBody,
@@ -258,12 +258,12 @@ def condition_of(given: object, rules: str) -> Condition | None:
     nobody, links nothing and closes no issue; a file must be a document outside hidden folders.
     """
     told = given if isinstance(given, Mapping) and given.get("true") is True else {}
-    kind, text, path = (str(told.get(name) or "") for name in ("kind", "text", "path"))
+    kind, quoted, path = (str(told.get(name) or "") for name in ("kind", "text", "path"))
+    text = quotation(quoted, rules)
     most = _MARKER_CHARS if kind == "title" else _LINE_CHARS
     is_plain = text == one_line(clean(text), most) and not _NOT_PLAIN.search(text)
-    is_asked = bool(text) and without_quotation_marks(text) in without_quotation_marks(rules)
     before = f"{text} #1"  # NOTE(self): a marker may end in a word that closes the issue that a title names
-    if kind not in _KINDS or not is_plain or not is_asked or without_closing_words(before) != before:
+    if kind not in _KINDS or not is_plain or not text or without_closing_words(before) != before:
         return None
     if kind != "file":
         return Condition(_KINDS[kind], text)

@@ -24,6 +24,7 @@ from modules.lives.workspaces.policy import (
     task_lines,
     unplanned,
 )
+from modules.lives.workspaces.wanted import WorkRequest, request_in
 from modules.services.plans.events import build_task_event_marker, wish_mark
 from modules.services.plans.types import FoundPlan, Plan, PlanLabel, Task, TaskStatus, issues_of
 from modules.services.workspaces.trust import TrustedAccounts
@@ -211,3 +212,31 @@ def test_the_oldest_stays_and_after_a_day_it_may_be_said_again() -> None:
 
 def test_what_others_say_twice_is_theirs() -> None:
     assert duplicate_comment_ids([said(1, "On it.", author="kit"), said(2, "On it.", author="kit")], "rowan") == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "comment", "quote"),
+    [
+        ('{"comment": "2", "quote": "please build it."}', "So: please\nbuild it", "please build it"),
+        ('{"comment": 2, "quote": "I\'d love this"}', "I\u2019d love this!", "I\u2019d love this"),
+        ('{"comment": 2, "quote": "\\"baut das f\\u00fcr uns\\""}', "\u201eBaut das für uns\u201c", None),
+        ('Yes: {"comment": 2, "quote": "Do it - now"}', "do it \u2013 now", "do it \u2013 now"),
+    ],
+)
+def test_the_words_that_ask_for_the_work_are_found_in_any_typography(answer: str, comment: str, quote: str) -> None:
+    assert request_in(answer, ["No.", comment]) == WorkRequest(1, quote or comment)
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ('{"comment": 0, "quote": ""}', "nobody"),
+        ('{"comment": 1, "quote": "please build it"}', None),
+        ('{"comment": 3, "quote": "Yes"}', None),
+        ('{"comment": 2, "quote": "..."}', None),
+        ('{"comment": 2}', None),
+        ("2", None),
+    ],
+)
+def test_an_answer_that_quotes_no_comment_is_no_request(answer: str, found: str | None) -> None:
+    assert request_in(answer, ["No.", "Yes, please..."]) == found

@@ -274,6 +274,15 @@ async def test_many_limits_are_kept_from_the_first_talk_on_and_shown_beside_all_
     assert "name: Rowan" in told
 
 
+async def test_a_limit_is_taken_back_in_any_typography(memory_home: MemoryHome, profiles: Profiles) -> None:
+    limits = {"limits": "no politics \u2014 ever; don\u2019t name places"}
+    await set_profiles(memory_home.database, memory_home.clock, limits, {}, "owner")
+    change = await profiles.update(
+        "agent", "limits", "", evidence="call me Ana", owner_words=SAID, by="owner", taken_back="No politics - ever"
+    )
+    assert (change.accepted, (await profiles.get()).agent) == (True, {"limits": "don\u2019t name places"})
+
+
 @pytest.mark.parametrize(("field", "value"), [("?!", "x"), ("limits", " \n"), ("limits", "x" * 2_001)])
 async def test_a_field_without_a_name_and_a_limit_without_a_value_or_too_long_is_refused(
     profiles: Profiles, field: str, value: str
@@ -283,12 +292,35 @@ async def test_a_field_without_a_name_and_a_limit_without_a_value_or_too_long_is
     assert await profiles.get() == ProfileFields()
 
 
-@given(st.text(), st.lists(st.text(), max_size=3))
+@pytest.mark.parametrize(
+    ("evidence", "line"),
+    [
+        ("Please don't ever post about politics.", "Please don\u2019t ever post about politics"),
+        ('Call me "Mo"', "call me \u201cMo\u201d, please"),
+        ("no politics - ever...", "No politics \u2014 ever\u2026"),
+        ("Zu\u0308rich it is", "Z\u00fcrich it is"),
+        *((line, f"Hello!\n{line}.") for line in ("Lisbon", "3", "Kürzer", "短く", "نعم", "1 a day")),
+    ],
+)
+def test_evidence_is_what_the_owner_wrote_in_any_typography_or_a_whole_line(evidence: str, line: str) -> None:
+    assert not unfounded(evidence, ["Good morning", line])
+
+
+@pytest.mark.parametrize("evidence", ["Lisbon", "", "...", "'"])
+def test_a_word_of_a_longer_line_and_signs_alone_are_no_evidence(evidence: str) -> None:
+    assert unfounded(evidence, ["I met him in Lisbon... 'twas hot", "", "..."])
+
+
+@given(st.text("ab .'-\u2019\u2013\n>", min_size=1), st.lists(st.text("ab .'-\u2019\u2013\n>"), max_size=3))
 def test_evidence_holds_only_where_one_message_has_all_of_it(evidence: str, messages: list[str]) -> None:
-    plain = [" ".join(message.split()) for message in messages]
+    plain = ["".join(filter(str.isalnum, message)) for message in messages]
     holds = not unfounded(evidence, messages)
-    assert not holds or any(" ".join(evidence.split()) in message for message in plain)
-    assert not unfounded(f"{evidence} the owner said", [f"x {evidence} the owner said y"])
+    assert not holds or any("".join(filter(str.isalnum, evidence)) in message for message in plain)
+
+
+@given(st.text())
+def test_any_text_that_the_owner_wrote_is_evidence(text: str) -> None:
+    assert not unfounded(f"{text} the owner said", [f"x {text} the owner said y"])
 
 
 @given(st.text())

@@ -135,10 +135,7 @@ RULES = (
     [
         *((text, "") for text in ("@kit", "https://evil.test", "[x](y)", "<b>AI</b>", "Fixes #3", "&#64;kit", "`AI`")),
         *((text, "") for text in ("[x]: //evil.test/a", "[y][x]", "~~~", "Fixes")),
-        *(
-            (text, "")
-            for text in ("www.evil.test", "AI\u200b here", "two\nlines", "long " * 60, "not in it", "", " Use")
-        ),
+        *((text, "") for text in ("www.evil.test", "AI\u200b here", "long " * 60, "not in it", "")),
         *(("By an agent.", path) for path in ("", "/etc/a.md", "../a.md", "docs/../../a.md", ".github/a.md", "a.py")),
         *(("By an agent.", path) for path in (".cursor/a.md", "docs/x\n.md", "a.md/" + "b" * 300 + ".md", "AGENTS")),
     ],
@@ -148,6 +145,23 @@ def test_a_condition_that_is_more_than_one_plain_line_of_the_rules_in_a_document
 ) -> None:
     kind = "text" if given != "By an agent." else "file"
     assert condition_of({"kind": kind, "text": given, "path": path, "true": True}, RULES) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ("An AI agent made this, and nobody has reviewed it yet.",) * 2,
+        (
+            "An AI agent made this,\n> and nobody has reviewed it yet.",
+            "An AI agent made this, and nobody has reviewed it yet.",
+        ),
+        ("I'm a bot - 'really'.", "I\u2019m a bot \u2013 \u201creally\u201d."),
+    ],
+)
+def test_a_condition_is_added_as_it_stands_in_the_rules(given: str, text: str) -> None:
+    rules = "End with:\n> An AI agent made this,\n> and nobody has reviewed it yet.\n"
+    rules += "or: I\u2019m a bot \u2013 \u201creally\u201d."
+    assert condition_of({"kind": "text", "text": given, "true": True}, rules) == Condition("text", text)
 
 
 @pytest.mark.parametrize(
