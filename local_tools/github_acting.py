@@ -42,6 +42,7 @@ from modules.services.outbox.github_bodies import (
 )
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ActStanding, Intent, ProposedAction, standing_of
+from modules.services.plans.compose import FIELD_CHARS, GOAL_CHARS, MOST_FILES, MOST_TASKS, TEXT_CHARS, TITLE_CHARS
 from modules.services.repository_rules.checking import ForeignRepositories
 from modules.services.schedules import KIND as SCHEDULE
 from modules.services.skills.skills import Framer, Skills
@@ -51,6 +52,8 @@ from modules.services.workspaces.watched import OwnWorkspace, RequestedRepositor
 
 LongText = Annotated[str, Field(max_length=20_000)]
 """What GitHub shows under a title. A longer text is refused, not cut."""
+Title = Annotated[str, Field(max_length=200)]
+"""What GitHub shows on one line; a longer one is refused, not cut."""
 Labels = Annotated[list[str], Field(default_factory=list, max_length=100)]
 """As many as GitHub lets an issue have."""
 
@@ -59,7 +62,7 @@ class WorkspaceCreateInput(BaseModel):
     """A workspace in the organisation that the owner set. `org` is hidden from the model: another one is refused."""
 
     name: str
-    description: str = ""
+    description: Title = ""
     org: Annotated[str, SkipJsonSchema()] = ""
 
 
@@ -82,29 +85,34 @@ class InRepository(BaseModel):
 class MemoInput(InRepository):
     """An issue that records a thought."""
 
-    title: str
+    title: Title
     body: LongText = ""
     labels: Labels
+
+
+PlanTitle = Annotated[str, Field(max_length=TITLE_CHARS)]
+PlanField = Annotated[str, Field(max_length=FIELD_CHARS)]
+PlanText = Annotated[str, Field(max_length=TEXT_CHARS)]
 
 
 class PlanTask(BaseModel):
     """A task. `estimate` is hidden from the model: no rule reads it."""
 
-    title: str
-    description: str = ""
+    title: PlanTitle
+    description: PlanText = ""
     estimate: Annotated[str, SkipJsonSchema()] = ""
-    dependencies: list[str] = Field(default_factory=list)
-    files: list[str] = Field(default_factory=list)
+    dependencies: list[PlanField] = Field(default_factory=list)
+    files: list[PlanField] = Field(default_factory=list, max_length=MOST_FILES)
 
 
 class PlanInput(InRepository):
     """A plan of work."""
 
-    title: str
-    goal: str
-    context: str = ""
-    tasks: list[PlanTask]
-    verification: list[str] = Field(default_factory=list)
+    title: PlanTitle
+    goal: Annotated[str, Field(max_length=GOAL_CHARS)]
+    context: PlanText = ""
+    tasks: Annotated[list[PlanTask], Field(max_length=MOST_TASKS)]
+    verification: list[PlanField] = Field(default_factory=list)
 
 
 class TaskInput(InRepository):
@@ -160,7 +168,7 @@ class AccountInput(BaseModel):
 class IssueCreateInput(InRepository):
     """A new issue. `assignees` is hidden from the model: without them it is assigned to the SOUL."""
 
-    title: str
+    title: Title
     body: LongText = ""
     labels: Labels
     assignees: Annotated[list[str], SkipJsonSchema()] = Field(default_factory=list, max_length=MOST_ASSIGNEES)
@@ -170,7 +178,7 @@ class IssueUpdateInput(InRepository):
     """A change of an issue; empty fields stay unchanged."""
 
     issue_number: int = Field(ge=1)
-    title: str = ""
+    title: Title = ""
     body: LongText = ""
     state: Literal["open", "closed", ""] = ""
     labels: Labels
@@ -211,7 +219,7 @@ class PullMergeInput(PullInput):
 class PullCreateInput(InRepository):
     """A new pull request, from the branch `head` into `base`, the default branch if none is given."""
 
-    title: str
+    title: Title
     head: str
     body: LongText = ""
     base: str = ""

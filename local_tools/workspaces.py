@@ -184,7 +184,7 @@ class WorkspaceTools:
         if plan is None:
             return self.words.error("No Task")
         plan = await self._grounded(repo, plan, turn)
-        checks = tuple(check for one in args.verification if (check := one_line(one, _TITLE_CHARS)))
+        checks = tuple(check for one in args.verification if (check := one_line(one, _TITLE_CHARS, is_ours=True)))
         plan = await complete_plan(replace(plan, verification=checks), repo, github, self._services.skills)
         made = issue_of_plan(plan)
         body = f"{made['body']}\n\n{wish_mark(wish.uri)}" if wish else made["body"]

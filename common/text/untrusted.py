@@ -78,9 +78,9 @@ def clean_value(value: Any) -> Any:  # noqa: ANN401 - any JSON-like value
     return value
 
 
-def one_line(text: str, length: int = 64) -> str:
+def one_line(text: str, length: int = 64, *, is_ours: bool = False) -> str:
     """Return untrusted text, such as a display name, for use in a sentence of ours: cleaned, on one line, short."""
-    return " ".join(clean(text).split())[:length]
+    return " ".join(clean(text, is_ours=is_ours).split())[:length]
 
 
 def _cut(text: str, pattern: re.Pattern[str], but: Sequence[tuple[int, int]] = ()) -> str:

@@ -313,3 +313,22 @@ async def test_with_drafts_an_act_without_words_waits_unless_the_owner_names_its
         told = await working.use(tool, turn, **arguments)
         (act,) = await life.app.services.outbox.by_cause("owner")
     assert (act.state == "held", told.outcome.held) == (is_shown, is_shown)
+
+
+@pytest.mark.parametrize(
+    ("too_long", "most"),
+    [
+        ({"title": "t" * 121}, 120),
+        ({"goal": "g" * 401}, 400),
+        ({"context": "c" * 4_001}, 4_000),
+        ({"verification": ["v" * 201]}, 200),
+        ({"tasks": [{"title": "Count", "description": "d" * 4_001}]}, 4_000),
+        ({"tasks": [{"title": f"Part {number}"} for number in range(13)]}, 12),
+    ],
+)
+async def test_a_plan_that_is_too_long_is_refused_with_what_fits_and_not_cut(
+    working: Working, too_long: dict[str, object], most: int
+) -> None:
+    repo = working.watched_repo()
+    refused = await working.use("plan_create", **PLAN | too_long)
+    assert (refused.is_error, str(most) in refused.content, issues(repo)) == (True, True, [])

@@ -63,13 +63,15 @@ SKILL = "plan-synthesis"
 TOOL = "plan_create"
 MOST_TASKS = 12
 MOST_ISSUES = 30
+MOST_FILES = 10
+TITLE_CHARS, GOAL_CHARS, TEXT_CHARS, FIELD_CHARS = 120, 400, 4_000, 200
+"""The most characters of a title, of the goal, of the context or a description, and of any other text of a plan."""
 
 _WORDS = "plans"
 _TOKENS = 2_000
 _ISSUE_CHARS, _ALL_ISSUES_CHARS = 8_000, 24_000
 _MOST_DIGITS = 9
-_TITLE_CHARS, _GOAL_CHARS, _TEXT_CHARS, _FIELD_CHARS, _SAID_CHARS = 120, 400, 2_000, 200, 500
-_MOST_FILES = 10
+_SAID_CHARS = 500
 _TEMPERATURES = (0.0, 0.5)
 """The temperatures of the first and the second try; at 0 the second would only repeat the first."""
 _STRINGS = {"type": "array", "items": {"type": "string"}}
@@ -167,7 +169,7 @@ class PlanComposer:
             SoulError: as `LLMGateway.chat_with_tools`.
 
         """
-        title = one_line(wanted.title, _TITLE_CHARS)
+        title = one_line(wanted.title, TITLE_CHARS)
         framer = Framer(self.skills, self.rng)
         framed = framer.frame("post", author="several", uri="", text=wanted.text)
         said = one_line(wanted.said, _SAID_CHARS) or "-"
@@ -278,7 +280,7 @@ class PlanComposer:
             return task
         issues = ", ".join(f"#{number}" for number in numbers)
         line = self.skills.render(_WORDS, "For Issues", issues=issues)
-        text = text[: _TEXT_CHARS - len(line) - 2]
+        text = _cut(text, TEXT_CHARS - len(line) - 2)
         return {**told, "description": f"{text}\n\n{line}".strip()}
 
 
@@ -310,14 +312,14 @@ def fitting(issues: Iterable[SourceIssue]) -> list[SourceIssue]:
 def read_plan(given: Mapping[str, Any], *, title: str) -> Plan | None:
     """Return the plan in a call of the tool, ignoring unknown arguments; `title` is used if it has none.
 
-    None if it names no task. Tasks beyond `MOST_TASKS` and texts beyond their limits are cut off.
+    None if it names no task. Tasks beyond `MOST_TASKS` are left out, and longer texts end in `…`.
     """
     tasks, warnings = resolve_dependencies(_after_files(list(read_tasks(given.get("tasks")))))
     if not tasks:
         return None
     return Plan(
-        title=_line(given.get("title"), _TITLE_CHARS) or title,
-        goal=_line(given.get("goal"), _GOAL_CHARS),
+        title=_line(given.get("title"), TITLE_CHARS) or title,
+        goal=_line(given.get("goal"), GOAL_CHARS),
         context=_text(given.get("context")),
         tasks=tasks,
         warnings=warnings,
@@ -327,14 +329,14 @@ def read_plan(given: Mapping[str, Any], *, title: str) -> Plan | None:
 def read_tasks(given: object) -> Iterator[Task]:
     """Yield the tasks that a model names, numbered from 1; a bare text is the title of one."""
     named = [{"title": one} if isinstance(one, str) else one for one in _list(given)]
-    told = [one for one in named if isinstance(one, Mapping) and _line(one.get("title"), _TITLE_CHARS)]
+    told = [one for one in named if isinstance(one, Mapping) and _line(one.get("title"), TITLE_CHARS)]
     for number, one in enumerate(told[:MOST_TASKS], 1):
         yield Task(
             number,
-            _line(one.get("title"), _TITLE_CHARS),
-            estimate=_line(one.get("estimate"), _FIELD_CHARS) or None,
-            dependencies=tuple(filter(None, (_line(name, _FIELD_CHARS) for name in _list(one.get("dependencies"))))),
-            files=tuple(filter(None, (_line(path, _FIELD_CHARS) for path in _list(one.get("files"))[:_MOST_FILES]))),
+            _line(one.get("title"), TITLE_CHARS),
+            estimate=_line(one.get("estimate"), FIELD_CHARS) or None,
+            dependencies=tuple(filter(None, (_line(name, FIELD_CHARS) for name in _list(one.get("dependencies"))))),
+            files=tuple(filter(None, (_line(path, FIELD_CHARS) for path in _list(one.get("files"))[:MOST_FILES]))),
             description=_text(one.get("description")),
         )
 
@@ -374,11 +376,16 @@ def _number(given: object) -> int | None:
 
 
 def _line(given: object, most: int) -> str:
-    return one_line(str(given), most) if isinstance(given, str | int) and not isinstance(given, bool) else ""
+    is_text = isinstance(given, str | int) and not isinstance(given, bool)
+    return _cut(" ".join(clean(str(given), is_ours=True).split()), most) if is_text else ""
 
 
 def _text(given: object) -> str:
-    return clean(given).strip()[:_TEXT_CHARS] if isinstance(given, str) else ""
+    return _cut(clean(given, is_ours=True), TEXT_CHARS) if isinstance(given, str) else ""
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
 _MISSING_TOOL = "plan_missing"

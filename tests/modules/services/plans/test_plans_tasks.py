@@ -336,8 +336,17 @@ def test_what_is_longer_than_a_plan_takes_is_cut_and_what_is_no_text_is_left_out
     assert len(plan.tasks) == MOST_TASKS
     assert (len(plan.title), plan.goal, plan.context) == (120, "", "")
     first = plan.tasks[0]
-    assert (len(first.title), len(first.description), first.estimate) == (120, 2_000, None)
+    assert (len(first.title), len(first.description), first.estimate) == (120, 4_000, None)
     assert [len(path) for path in first.files] == [200, 1, 200, 1, 200, 1, 200]
+    assert all(text.endswith("…") for text in (plan.title, first.title, first.description))
+
+
+def test_code_in_a_plan_keeps_marks_of_models() -> None:
+    text = "Escape `<s>` <think>x</think>:\n\n```html\n<s>gone</s>\n```"
+    plan = read_plan({"goal": "`<s>` works.", "tasks": [{"title": "Escape `<s>`", "description": text}]}, title="x")
+    assert plan is not None
+    assert (plan.goal, plan.tasks[0].title) == ("`<s>` works.", "Escape `<s>`")
+    assert plan.tasks[0].description == text.replace("<think>x</think>", "x")
 
 
 def test_words_that_look_like_a_part_of_a_plan_stay_words_of_their_task() -> None:
