@@ -12,12 +12,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+import regex
+
 from adapters.github.types import Repo
 from common.errors import Transient
 from common.facts import QuestionFacts, TurnFacts
 from common.result import Err, Ok
 from common.text.echo import is_loop, plain_words, tokenize_with_stemming
+from common.text.handles import UNSPACED
 from common.text.markdown import is_meaningful, is_wrapping, outline, unwrapped
+from common.text.patterns import lazy_regex
 from common.text.strings import both_ends
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.offering import Offering, TaskActs, TaskStopped, read
@@ -85,7 +89,8 @@ _REMARK_CHARS = 300
 _TITLE, _PART = 1, 2
 _TICKS = re.compile(r"`[^`\n]{1,200}`")
 _HTML = re.compile(r"<(?:/?[a-z][a-z0-9-]{0,20}(?:[ \t][^<>\n]{0,200})?/?>|!--)", re.IGNORECASE)
-_LINK = re.compile(r"(?:https?://|www\.)[^\s<>()\[\]`\"']{1,300}", re.IGNORECASE)
+_LINK = lazy_regex(rf"(?i:https?://|www\.)(?:[^\s\p{{P}}\p{{S}}{UNSPACED}]|[!#-&*+,./:;=?@\\^_{{}}~-]){{1,300}}")
+"""Matches a link, which signs of scripts without spaces and punctuation outside of ASCII end."""
 _GAP = re.compile(
     r"(?-i:\bTO-?DO\b)|^[ \t>#*-]{0,8}to-?do[ \t]*(?=:|$)|\b(?:tbd|tba|fixme|lorem ipsum)\b"
     r"|(?:^[ \t>#*(-]{0,8}|: |\()to be (?:added|decided|defined|determined|filled in|written)\b"
@@ -180,8 +185,8 @@ def _without_code(text: str) -> str:
     return "\n".join(line for line, is_code in zip(lines, outline(lines).in_code, strict=True) if not is_code)
 
 
-def _all(pattern: re.Pattern[str], text: str) -> set[str]:
-    return {found[0].lstrip(" \t>#*(:-").rstrip(".,;:!?*_").lower() for found in pattern.finditer(text)}
+def _all(pattern: re.Pattern[str] | regex.Pattern[str], text: str) -> set[str]:
+    return {found[0].lstrip(" \t>#*(:-").rstrip(".,;:!?*_/").lower() for found in pattern.finditer(text)}
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:

@@ -155,6 +155,16 @@ def test_a_document_in_a_script_of_few_signs_may_be_short() -> None:
 
 
 @pytest.mark.parametrize(
+    "around", ["{}から", "{}、", "\uff08{}\uff09", "「{}」", "„{}“", "{}،", "{}/", "{}。", "{}에서", "**{}**", "|{}|"]
+)
+def test_a_link_ends_where_its_language_ends_it(around: str) -> None:
+    text = around.format("https://example.org/beds")
+    assert problem_of(f"{DOCUMENT}\n{text}\n") is None
+    assert problem_of(f"{DOCUMENT}\n{text}\n", Requirements(GOAL, given=text)) is None
+    assert problem_of(f"{DOCUMENT}\n{around.format('https://example.org/beds-2')}\n") == "Link"
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("", "Empty"),
@@ -175,6 +185,7 @@ def test_a_document_in_a_script_of_few_signs_may_be_short() -> None:
         (DOCUMENT + "\nAsk [your name] for the key.\n", "Gap"),
         (DOCUMENT + "\nHello {{name}}.\n", "Gap"),
         (DOCUMENT + "\nSee https://example.net/.\n", "Link"),
+        (DOCUMENT + "\nSee https://example.org/bedsü.\n", "Link"),
         (DOCUMENT + f"\n{TOLD}\n", "Instructions"),
         (DOCUMENT + "\nThe key is hunter2.\n", "Secret"),
         (DOCUMENT + "\n- The page will not show the weather.\n" * 5, "Repeats"),
