@@ -12,6 +12,8 @@ UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ーｰ\u30fb\p{Bopomofo}\p{Hangul}\p
 WORD = lazy_regex(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
 """A word, or one sign of these scripts."""
 
+_SIGN = lazy_regex(rf"[{UNSPACED}]")
+
 # NOTE(self): a DID inside an at:// uri or a link stays: there it is part of the post's address.
 _DID = re.compile(r"(?<![\w/:.-])did:[a-z]+:[A-Za-z0-9._:%-]*[A-Za-z0-9_-](?!/)")
 _LETTER = rf"[^\W_{UNSPACED}]"
@@ -23,6 +25,11 @@ _MARKED = lazy_regex(rf"(?:{HANDLE_BEFORE}@|/profile/){_NAME}{HANDLE_BEHIND}(?!@
 _GIVEN = lazy_regex(rf"(?:{HANDLE_BEFORE}@?|(?<=/profile/)){_NAME}{HANDLE_BEHIND}(?![@/]|[:?#&=]\w)")
 
 _LINKED = lazy_regex(rf"(?<=/profile/){_NAME}(?=/post/)")
+
+
+def is_unspaced(word: str) -> bool:
+    """Return whether what `WORD` found is a sign of a script without spaces."""
+    return _SIGN.match(word) is not None
 
 
 def named_dids(text: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from common.facts import QuestionFacts
 from common.provenance import Importance
 from common.text.closings import without_handles
 from common.text.echo import plain_words, tokenize_with_stemming
+from common.text.handles import WORD, is_unspaced
 from common.text.markdown import without_html_comments
 from common.text.strings import both_ends, normalized_title
 from common.text.untrusted import clean, one_line
@@ -501,10 +502,14 @@ def _named(given: list[Any]) -> Iterator[tuple[str, Task]]:
 
 
 def _stands_in(asked: str, wanted: str) -> bool:
-    """Return whether the request contains the quoted words in sequence; a single word is not enough."""
-    words = plain_words(asked)
-    whole = f" {' '.join(plain_words(without_handles(wanted)))} "
-    return len(words) >= _LEAST_WORDS and bool(tokenize_with_stemming(asked)) and f" {' '.join(words)} " in whole
+    """Return whether the request contains the quoted words in sequence; a single word is not enough.
+
+    In scripts without spaces each sign is compared by itself and counts as half a word.
+    """
+    words, whole = (WORD.findall(" ".join(plain_words(text))) for text in (asked, without_handles(wanted)))
+    size = len(words) - sum(map(is_unspaced, words)) / 2
+    is_there = f" {' '.join(words)} " in f" {' '.join(whole)} "
+    return size >= _LEAST_WORDS and bool(tokenize_with_stemming(asked)) and is_there
 
 
 def _is_covered(asked: str, tasks: list[Task]) -> bool:

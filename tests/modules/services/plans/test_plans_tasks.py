@@ -201,6 +201,27 @@ def test_what_no_task_covers_is_a_task_and_only_once() -> None:
 
 
 @pytest.mark.parametrize(
+    ("wanted", "asked", "is_found"),
+    [
+        (
+            "本の一覧を並べ替えできるようにして、紙に印刷できるようにしてください。",
+            "紙に印刷できるようにしてください",
+            True,
+        ),
+        ("本の一覧を並べ替えできるようにして、紙に印刷できるようにしてください。", "紙に印刷", True),
+        ("本の一覧を並べ替えできるようにして、紙に印刷できるようにしてください。", "印刷", False),
+        ("本の一覧を並べ替えできるようにして、紙に印刷できるようにしてください。", "紙に印刷しない", False),
+        ("做一个书单。可以排序。也可以打印到纸上", "可以打印到纸上", True),
+        ("APIも作ってください", "APIも作って", True),
+        ("رتّب قائمة الكتب، واطبعها على الورق", "واطبعها على الورق", True),
+    ],
+)
+def test_what_a_request_in_any_script_asks_for_is_found(wanted: str, asked: str, *, is_found: bool) -> None:
+    given = {"missing": [{"asked": asked, "title": "Print", "description": "A button."}]}
+    assert bool(read_missing(given, PLAN, f"@rowan.test {wanted}")) == is_found
+
+
+@pytest.mark.parametrize(
     "named",
     [
         {**WARNS, "asked": "warn of spring tides"},
