@@ -147,7 +147,7 @@ class RepositoryTools:
 
     async def create(self, args: IssueCreateInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        title, body = one_line(args.title, _TITLE_CHARS), clean(args.body, is_ours=True)
+        title, body = one_line(args.title, _TITLE_CHARS, is_ours=True), clean(args.body, is_ours=True)
         if not title:
             return self.words.error("No Title")
         issue = IssueBody(
@@ -243,7 +243,7 @@ def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
 
 
 def _update(args: IssueUpdateInput, repo: Repo, issue: Issue) -> IssueUpdateBody:
-    title, text = one_line(args.title, _TITLE_CHARS), clean(args.body, is_ours=True)
+    title, text = one_line(args.title, _TITLE_CHARS, is_ours=True), clean(args.body, is_ours=True)
     changed = {"title": title, "state": args.state, "labels": args.labels, "assignees": args.assignees}
     said = [f"{name} {to}" for name, to in changed.items() if to]
     said += [f"a text of {len(text):,} characters in place of {len(issue.body):,}"] if text else []
@@ -465,7 +465,7 @@ class PullRequestTools:
 
     async def create(self, args: PullCreateInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        title, head = one_line(args.title, _TITLE_CHARS), one_line(args.head, _BRANCH_CHARS)
+        title, head = one_line(args.title, _TITLE_CHARS, is_ours=True), one_line(args.head, _BRANCH_CHARS)
         if not title or not head:
             return self.words.error("No Branch")
         base = one_line(args.base, _BRANCH_CHARS)

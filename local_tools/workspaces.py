@@ -161,7 +161,7 @@ class WorkspaceTools:
 
     async def memo(self, args: MemoInput, turn: Turn) -> ToolResult:
         repo = self._acting.place(args.owner, args.repo, turn)
-        title, body = one_line(args.title, _TITLE_CHARS), clean(args.body, is_ours=True)
+        title, body = one_line(args.title, _TITLE_CHARS, is_ours=True), clean(args.body, is_ours=True)
         if not title:
             return self.words.error("No Title")
         labels = [label for one in args.labels if (label := one_line(one, _LABEL_CHARS))]
@@ -263,7 +263,7 @@ class WorkspaceTools:
         summary = one_line(args.summary, SUMMARY_CHARS)
         if not summary:
             self.words.stop("No Title")
-        body = self._services.phrases.phrase("github.workspace_finished", summary=clean(args.summary).strip())
+        body = self._services.phrases.phrase("github.workspace_finished", summary=clean(args.summary, is_ours=True))
         issue = _issue(repo, f"{SENTINEL_PREFIX} {summary}", body, (FINISHED_LABEL,))
         sent = await self._acting.send(issue, "finished", turn, again=True)
         return sent.issue_number

@@ -154,6 +154,18 @@ async def test_a_workspace_is_finished_only_where_nothing_is_left(working: Worki
     assert (await working.done("workspace_finish", summary="All done"))["issueNumber"] == 4
 
 
+async def test_code_in_what_is_written_keeps_marks_of_models(working: Working) -> None:
+    repo = working.watched_repo()
+    await working.done("create_memo", title="What `<s>` means", body="`</s>` ends it.<|im_end|>")
+    await working.done("workspace_finish", summary="`<s>` is escaped.")
+    memo, end = (repo.issues[number] for number in (1, 2))
+    assert memo is not None
+    assert end is not None
+    assert memo.title == "What `<s>` means"
+    assert "`</s>` ends it.\n" in f"{memo.body}\n"
+    assert "`<s>` is escaped." in (end.body or "")
+
+
 async def test_repositories_and_accounts_are_read_as_untrusted_text(working: Working) -> None:
     working.watched_repo()
     github = working.life.app.services.github

@@ -225,7 +225,7 @@ def think(request: ChatRequest) -> Completion:
     if isinstance(about, QuestionFacts) and "write_memo" in names:
         (part,), heard = about.fields["part"], about.fields["said"]
         body = f"As {part}: of {len(heard)} posts I keep the first. {_VIEWS[name]}"
-        return call("write_memo", title=f"What {name} keeps", body=body)
+        return call("write_memo", title=f"What {name} keeps", body=f"{body} `<s>`")
     if isinstance(about, PostFacts) and about.ritual and "bluesky_reply" in names:
         day = about.text.partition("entry ")[2].partition(":")[0]
         return call("bluesky_reply", text=f"{_VIEWS[name]} That is my reading of entry {day}, as {about.part}.")

@@ -269,7 +269,7 @@ async def test_words_on_a_line_stand_there_if_the_changes_show_it_and_in_the_tex
 ) -> None:
     async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
         await place.offer({"beds.py": "BEDS = 3\n# as before\n# and more\n"})
-        said = [("beds.py", 2, "As before?"), ("beds.py", 9, "Nothing there."), ("check.py", 1, "Not changed.")]
+        said = [("beds.py", 2, "As `<s>` before?"), ("beds.py", 9, "Nothing there."), ("check.py", 1, "Not changed.")]
         many = [("beds.py", 1, f"Again, {number}.") for number in range(10)]
         comments = [{"path": path, "line": line, "body": body} for path, line, body in said + many]
         place.judges("APPROVE", comments=comments)

@@ -203,7 +203,7 @@ class RitualWriter:
                 ),
             )
             called = result.arguments(tool.name) or {}
-            told = {name: clean(str(value)).strip() for name, value in called.items()}
+            told = {name: clean(str(value), is_ours=True) for name, value in called.items()}
             written, problem = judge(told)
             if not problem:
                 return written

@@ -328,7 +328,7 @@ class Speaker:
         await self.client.send_typing()
         pause_s = self.rng.uniform(config.reply_delay_min_ms, config.reply_delay_max_ms) / SECOND_MS
         return DelayedMessage(
-            _with_commitments(replace(proposed, message=clean(proposed.message)), claimed),
+            _with_commitments(replace(proposed, message=clean(proposed.message, is_ours=True)), claimed),
             snapshot,
             self.clock.monotonic() + max(pause_s, CLAIM_ANSWER_S if claimed else 0.0),
             self.client.joins,

@@ -432,8 +432,8 @@ class CodeWork(TaskWorker):
             raise TaskStopped(Failed("not_allowed", str(refused))) from None
         steps = await self.agent.store.steps(job.key, job.epoch)
         if end.code != "finished":
-            question = clean(end.text).strip()[:_QUESTION_CHARS] if end.code == "blocked" else ""
-            last = clean(end.text or "\n".join(_end_of(steps))).strip()[-_TRY_CHARS:]
+            question = clean(end.text, is_ours=True)[:_QUESTION_CHARS] if end.code == "blocked" else ""
+            last = clean(end.text or "\n".join(_end_of(steps)), is_ours=True)[-_TRY_CHARS:]
             raise TaskStopped(Blocked(question) if question else Failed(_ENDS[end.code], f"{end.code}: {last}"))
         login, model = self.offering.github.login, self.agent.gateway.model
         message = f"{acts.title}\n\nAssisted-by: {one_line(self.name, _LINE_CHARS)}:{one_line(model, _LINE_CHARS)}\n"

@@ -242,7 +242,7 @@ def _comment(commitment: QueuedCommitment, params: CommentParams, repo: Repo) ->
 
 
 def _post(commitment: QueuedCommitment) -> CommitmentWork:
-    text = clean(text_of(commitment))
+    text = clean(text_of(commitment), is_ours=True)
     if grapheme_len(text) > _POST_CHARS:
         text = leading_sentences(text, _POST_CHARS) or fit_post_text(text, max_graphemes=_POST_CHARS)
     if not text:

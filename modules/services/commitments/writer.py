@@ -277,7 +277,7 @@ def _whole_body(answer: ChatResult) -> str:
 
 
 def _raw(one: ExtractedCommitment) -> dict[str, Any]:
-    return {"title": clean(one.description), **normalize_commitment_fields(one.params), "type": one.type}
+    return {"title": clean(one.description, is_ours=True), **normalize_commitment_fields(one.params), "type": one.type}
 
 
 def _placed(commitment: Commitment, repo: str) -> Commitment:

@@ -257,7 +257,7 @@ class AnnouncementHandler(Handler):
 
     async def _write(self, system: SystemPrompt, messages: list[Message], context: AnnouncementContext) -> str:
         """Return the post, with the address of the work added if it has no link; "" if the model wrote nothing."""
-        text = clean(await self._ask(system, messages, "announcement-post", context)).strip(_EDGES)
+        text = clean(await self._ask(system, messages, "announcement-post", context), is_ours=True).strip(_EDGES)
         return f"{text} {context.url}" if text and not detect_urls(text) else text
 
     async def _ask(

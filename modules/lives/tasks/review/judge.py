@@ -385,7 +385,7 @@ def _judged(call: ToolCall, shown: ShownChanges) -> Judgement | None:
 
 
 def _words(said: str) -> str:
-    return without_mentions(clean(said).strip()[:_WORDS_CHARS])
+    return without_mentions(clean(said, is_ours=True)[:_WORDS_CHARS])
 
 
 def _comments(given: object) -> tuple[LineComment, ...]:

@@ -327,3 +327,4 @@ async def test_of_two_memos_written_at_once_the_first_stands_with_both_texts(tmp
         first, second = town.memos
         assert [memo.state for memo in (first, second)] == ["open", "closed"]
         assert ["What rowan keeps" in comment.body for comment in first.comments] == [True]
+        assert "`<s>`" in first.comments[0].body

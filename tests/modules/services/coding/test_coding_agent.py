@@ -148,6 +148,12 @@ async def test_an_end_that_cannot_be_read_or_says_nothing_is_none(tmp_path: Path
         assert await rig.work(broken, *empty, does("blocked", reason="How many?")) == CodingEnd("blocked", "How many?")
 
 
+async def test_the_marks_in_the_code_of_a_summary_stay(tmp_path: Path) -> None:
+    async with open_coding(tmp_path) as rig:
+        end = await rig.work(does("finish", summary="`<s>` is escaped.<|im_end|>"))
+        assert end == CodingEnd("finished", "`<s>` is escaped.")
+
+
 async def test_a_task_ends_before_the_step_that_would_pass_its_limit(tmp_path: Path) -> None:
     looks = [does("search", text=f"bed {number}") for number in range(9)]
     async with open_coding(tmp_path) as rig:

@@ -308,8 +308,8 @@ def test_every_act_of_a_commitment_has_a_target_of_its_own_and_names_the_commitm
 
 
 def test_a_post_that_is_too_long_keeps_its_first_sentences() -> None:
-    (draft,) = work_of(queued(kind="post_bluesky", content=f"The weir holds. {'x' * 400}"), phrase=phrase).actions
-    assert draft.text == draft.body.preview == "The weir holds."
+    (draft,) = work_of(queued(kind="post_bluesky", content=f"The `<s>` holds. {'x' * 400}"), phrase=phrase).actions
+    assert draft.text == draft.body.preview == "The `<s>` holds."
 
 
 @pytest.mark.parametrize(
