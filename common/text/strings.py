@@ -13,6 +13,8 @@ import unicodedata
 
 import regex
 
+from common.text.patterns import lazy_regex
+
 _URL = re.compile(r"https?://\S+")
 _BARE_URL = re.compile(r"(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}/\S*", re.IGNORECASE)
 _HANDLE = re.compile(r"@[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
@@ -20,9 +22,7 @@ _SPACE = re.compile(r"\s+")
 _SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _UNSEEN = re.compile(r"[\u00ad\u2060\ufeff]|(?<![@!\w])\u200b")
 _QUOTES = str.maketrans(dict.fromkeys("‘’‚‛′", "'") | dict.fromkeys("“”„‟″", '"'))  # noqa: RUF001 - intended characters
-_ALIKE = regex.compile(
-    r"(?P<mark>\p{Quotation_Mark})|(?P<dash>\p{Dash})|(?P<dots>\u2026|\.{3})|(?P<blank>\s+(?:>\s*)*)"
-)
+_ALIKE = lazy_regex(r"(?P<mark>\p{Quotation_Mark})|(?P<dash>\p{Dash})|(?P<dots>\u2026|\.{3})|(?P<blank>\s+(?:>\s*)*)")
 _FORMS = {"mark": r"\p{Quotation_Mark}", "dash": r"\p{Dash}", "dots": r"(?:\u2026|\.{3})", "blank": r"\s+(?:>\s*)*"}
 _SLUG_SIGNS = str.maketrans(
     dict.fromkeys("·/_,:;", "-") | {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d"}
