@@ -130,3 +130,7 @@ class BudgetExceeded(SoulError):
     def __init__(self, message: str, *, remedy: str = "", retry_after: float | None = None) -> None:
         super().__init__(message, remedy=remedy)
         self.retry_after = retry_after
+
+
+UNANSWERED = (BudgetExceeded, ModelRefused, Transient)
+"""The errors of a turn that no model could answer."""

@@ -148,6 +148,27 @@ async def test_an_outage_in_the_middle_of_a_life_delays_a_reply_and_neither_lose
     assert len(running_town.texts("rowan")) == 1
 
 
+@pytest.mark.slow
+async def test_after_an_outage_of_the_model_people_are_answered_at_once_as_their_turns_did_not_count(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan", SOUL_SPEED="1")
+    posts = (("kit", "is tin loud?"), ("kit", "is slate?"), ("kit", "is reed?"), ("sam", "what have you got on me?"))
+    asked = {running_town.network.post_as(running_town.account(by), f"@rowan.test {said}")[0] for by, said in posts}
+    running_town.mind.answer = lambda _: call("stay_silent", reason="nothing to add")
+    running_town.mind_faults.arm(Fault("rate_limited", times=1_000, seconds=0))
+    async with awake(home) as life:
+        for _ in range(10):
+            await life.look()
+            life.passes(200)
+        assert not running_town.mind.asked
+        running_town.mind_faults.clear()
+        life.passes(1_500)
+        await life.look()
+        decided = {item.entry.trigger_uri for item in await life.decisions() if item.entry.data["act"] == "silent"}
+    assert decided == asked
+
+
 async def test_everybody_who_asks_in_a_thread_is_handled_with_a_reply_or_a_like(running_town: RunningTown) -> None:
     answers = itertools.cycle(["Copper hums.", "Thatch sleeps through it.", "Glass, to see what falls."])
     running_town.mind.answer = lambda _: call("bluesky_reply", text=next(answers))

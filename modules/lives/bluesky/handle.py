@@ -497,10 +497,9 @@ class PostHandler(Handler):
             return await self._carry_out_request(post.notification, importance) or gone
         plan = self.conversations.plan_case(read.data, self.identity.extract().social_mechanics)
         if plan.code == "answer":
-            if importance != "owner":
-                await self.turns.begin_turn(post.notification.author)
             may_ask = (importance != "owner" or self.requests.owner_is_visitor) and not self.requests.asks_nothing(uri)
-            chosen = await self.responder.respond_to(read.data, offers_request=may_ask)
+            async with self.turns.turn(post.notification.author, importance):
+                chosen = await self.responder.respond_to(read.data, offers_request=may_ask)
             if chosen.act == ASKED:
                 requested = await self._carry_out_request(post.notification, importance, "called")
                 chosen = requested or await self.responder.respond_to(read.data, offers_request=False)

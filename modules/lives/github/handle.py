@@ -274,7 +274,11 @@ class ThreadHandler(Handler):
         if pull and not self._is_in_workspace(waiting):
             # NOTE(self): GitHub does not say who requested the review.
             importance = "stranger"
-        if importance != "owner" and (wait := await self._turn(waiting, who, importance)):
+        actor = Actor(f"github:{who.id}", who.login, is_bot=is_program(who.login))
+        places: dict[str, Sequence[TurnLimit]] = {f"repository:{waiting.repo.lower()}": (TURNS_PER_REPOSITORY,)}
+        if importance == "stranger":
+            places[_STRANGERS] = (TURNS_ON_GITHUB,)
+        if importance != "owner" and (wait := await self.turns.must_wait(actor, limits_of(importance), places)):
             return wait
         hold = ""
         if self.foreign.is_foreign(waiting.repo):
@@ -284,20 +288,16 @@ class ThreadHandler(Handler):
                 return Disposition("silent", unwelcome.code, f"{unwelcome.reason}: {verdict.reason}")
             hold = verdict.reason if verdict.welcome == "unclear" else ""
         if pull:
-            return await self.reviewer.review(
-                waiting,
-                thread,
-                known,
-                decision,
-                pull,
-                hold=hold,
-                importance=importance,
-            )
+            async with self.turns.turn(actor, importance, list(places)):
+                return await self.reviewer.review(
+                    waiting, thread, known, decision, pull, hold=hold, importance=importance
+                )
         is_issue = self._is_in_workspace(waiting) and not thread.issue.is_pull_request
         purpose = await page_text(self.github, waiting.place, AGENTS_PAGE) if is_issue else ""
-        disposition = await self.responder.answer_thread(
-            waiting, thread, known, decision, hold=hold, importance=importance, purpose=purpose
-        )
+        async with self.turns.turn(actor, importance, list(places)):
+            disposition = await self.responder.answer_thread(
+                waiting, thread, known, decision, hold=hold, importance=importance, purpose=purpose
+            )
         if disposition.act == "silent":
             key, why = waiting.cause_id, disposition.reason
             silence = NewExperience("chose_silence", "github", key, why, uri=thread.issue.html_url, trust="stranger")
@@ -311,14 +311,6 @@ class ThreadHandler(Handler):
         if disposition.act == "left" and not disposition.held and self._is_in_workspace(waiting):
             await self._close_left(waiting, thread, known)
         return disposition
-
-    async def _turn(self, waiting: WaitingThread, who: Account, importance: Importance) -> Disposition | None:
-        """Count a turn for the caller and the repository; return a disposition if one of them has to wait."""
-        actor = Actor(f"github:{who.id}", who.login, is_bot=is_program(who.login))
-        places: dict[str, Sequence[TurnLimit]] = {f"repository:{waiting.repo.lower()}": (TURNS_PER_REPOSITORY,)}
-        if importance == "stranger":
-            places[_STRANGERS] = (TURNS_ON_GITHUB,)
-        return await self.turns.take(actor, limits_of(importance), places)
 
     async def _close_left(self, waiting: WaitingThread, thread: IssueThread, known: KnownParticipants) -> None:
         """Close an issue of a workspace that we leave, if nobody waits for anything or comments until then.

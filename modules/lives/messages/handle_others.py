@@ -218,7 +218,8 @@ class OthersHandler(Handler, Perceiver):
         if left := await self._left(burst, sent, importance):
             return await self._carry_out_request(burst, importance) or left
         earlier, may_ask = await self._earlier(burst, sent), not self.requests.asks_nothing(burst.uri)
-        chosen = await self.responder.answer_burst(burst, earlier, importance, offers_request=may_ask)
+        async with self.turns.turn(burst.author, importance):
+            chosen = await self.responder.answer_burst(burst, earlier, importance, offers_request=may_ask)
         if chosen.act == ASKED:
             requested = await self._carry_out_request(burst, importance, "called")
             chosen = requested or await self.responder.answer_burst(burst, earlier, importance, offers_request=False)
@@ -238,7 +239,7 @@ class OthersHandler(Handler, Perceiver):
         )
         if verdict := verdict_on(burst, standing, self.clock.now()):
             return self._in_lived_time(verdict)
-        return await self.turns.take(burst.author, limits_of(importance))
+        return await self.turns.must_wait(burst.author, limits_of(importance))
 
     async def _answered_before(self, burst: Burst) -> Disposition | None:
         """Settle messages that an earlier run answered without settling them; later ones stay for another answer."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from modules.runtime.database.people import PersonalRows, PersonalTable
 
 # NOTE(self): turns about a person who was forgotten still count against their limits, by a hash.
-_KEEP_TURNS = """UPDATE journal SET summary = 'A turn about somebody who is forgotten begins', reason = '',
+_KEEP_TURNS = """UPDATE journal SET summary = 'A turn about somebody who is forgotten', reason = '',
     author = NULL, dids = '', trigger_uri = NULL, intent_id = NULL,
-    data = json_object('act', 'turn', 'did', '', 'hash', :hash,
+    data = json_object('act', 'turn', 'did', '', 'hash', :hash, 'returned', json_extract(data, '$.returned'),
     'places', json(coalesce(json_extract(data, '$.places'), '[]')))
     WHERE instr(data, :did) AND json_field(data, 'did') = :did AND json_field(data, 'act') = 'turn'"""
 

@@ -384,8 +384,9 @@ class PersonRequests:
                 if wait_s:
                     reason = f"{rule.name}: {rule.limit:g} turns are enough for now"
                     return RequestOutcome("later", reason=reason, retry_in_s=wait_s)
-                await self._begin_turn(asked)
             reading = await self._reading(asked)
+            if asked.importance != "owner":
+                await self._count_turn(asked)
             self._read[asked.uri] = reading = await self._noted(asked, reading)
         if not reading.kinds:
             return await self._no_request(asked)
@@ -506,9 +507,9 @@ class PersonRequests:
         counted = ((name, held.get(name, 0)) for name in _PUBLIC_STORES)
         return [self.skills.render(SKILL, "Facts", name, count=count) for name, count in counted if count]
 
-    async def _begin_turn(self, asked: Addressed) -> None:
-        begins = f"A turn about a request of @{asked.handle} begins"
-        entry = Entry("life", LOOP, begins, line=None, author=asked.handle, data={"act": _TURN}, dids=(asked.did,))
+    async def _count_turn(self, asked: Addressed) -> None:
+        read = f"A turn about a request of @{asked.handle}"
+        entry = Entry("life", LOOP, read, line=None, author=asked.handle, data={"act": _TURN}, dids=(asked.did,))
         await self.journal.record(entry)
         await self.database.run(partial(counts.note, now=self.clock.now(), what=_TURN, did=asked.did))
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from operator import itemgetter
 
 from adapters.atproto.types import Actor
 from common.clock import Clock, parse_iso
+from common.errors import UNANSWERED
 from common.provenance import Importance
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
@@ -91,7 +93,7 @@ class PersonTurns:
         self._clock = clock
         self._journal = journal
         self._loop = loop
-        self._begun: defaultdict[str, deque[float]] = defaultdict(deque)
+        self._begun: defaultdict[str, deque[datetime]] = defaultdict(deque)
         self._is_recalled = False
 
     async def recall(self) -> None:
@@ -100,20 +102,10 @@ class PersonTurns:
             return
         now, window = self._clock.now(), timedelta(seconds=self._clock.real(LONGEST_S))
         for stored in await self._journal.with_act(self._loop, _ACT, now - window, now + window):
-            # NOTE(self): an entry from the future was written before the clock was set back, so it is recent.
-            age_s = max(0.0, (now - parse_iso(stored.at)).total_seconds())
             data = stored.entry.data
-            for name in (str(data["did"] or data.get("hash")), *data.get("places", ())):
-                self._begun[name].append(self._clock.monotonic() - age_s)
+            names = (str(data["did"] or data.get("hash")), *data.get("places", ()))
+            self._note(names, parse_iso(stored.at), is_returned=bool(data.get("returned")))
         self._is_recalled = True
-
-    async def take(
-        self, author: Actor, limits: Sequence[TurnLimit], places: Mapping[str, Sequence[TurnLimit]] = {}
-    ) -> Disposition | None:
-        """Count a turn about what `author` wrote, for them and for `places`; or return that it has to wait."""
-        if (wait := await self.must_wait(author, limits, places)) is None:
-            await self.begin_turn(author, list(places))
-        return wait
 
     async def must_wait(
         self, author: Actor, limits: Sequence[TurnLimit], places: Mapping[str, Sequence[TurnLimit]] = {}
@@ -129,17 +121,38 @@ class PersonTurns:
         limit, seconds = max(waits, key=itemgetter(1))
         return Disposition("later", "turn", limit.reason, retry_in_s=self._clock.lived(seconds))
 
-    async def begin_turn(self, author: Actor, places: Sequence[str] = ()) -> None:
-        """Count a turn about what `author` wrote that begins now, for them and for `places`."""
-        data = {"act": _ACT, "did": author.did, "places": list(places)}
-        begins = f"A turn about {self._about} of @{author.handle} begins"
-        await self._journal.record(Entry("life", self._loop, begins, line=None, author=author.handle, data=data))
-        now = self._clock.monotonic()
-        for name in (author.did, *places):
-            self._begun[name].append(now)
-        over = [name for name, begun in self._begun.items() if begun[-1] <= now - self._clock.real(LONGEST_S)]
+    @asynccontextmanager
+    async def turn(self, author: Actor, importance: Importance, places: Sequence[str] = ()) -> AsyncIterator[None]:
+        """Count the turn in the block for `author` and for `places`, unless it is the owner's or no model answers."""
+        if importance == "owner":
+            yield
+            return
+        await self._record(author, places)
+        try:
+            yield
+        except UNANSWERED:
+            await self._record(author, places, is_returned=True)
+            raise
+
+    async def _record(self, author: Actor, places: Sequence[str], *, is_returned: bool = False) -> None:
+        data = {"act": _ACT, "did": author.did, "places": list(places)} | ({"returned": 1} if is_returned else {})
+        how = "does not count, as no model answered" if is_returned else "begins"
+        summary = f"A turn about {self._about} of @{author.handle} {how}"
+        await self._journal.record(Entry("life", self._loop, summary, line=None, author=author.handle, data=data))
+        self._note((author.did, *places), self._clock.now(), is_returned=is_returned)
+        over = [name for name, begun in self._begun.items() if not begun or self._lived_s(begun[-1]) >= LONGEST_S]
         for name in over:
             del self._begun[name]
+
+    def _note(self, names: Iterable[str], moment: datetime, *, is_returned: bool) -> None:
+        for begun in map(self._begun.__getitem__, names):
+            if not is_returned:
+                begun.append(moment)
+            elif begun:
+                begun.pop()
+
+    def _lived_s(self, begun: datetime) -> float:
+        return self._clock.since(begun).total_seconds()
 
     def wait(self, did: str, limits: Sequence[TurnLimit]) -> tuple[TurnLimit, float] | None:
         """Return the limit that makes an account wait longest, and the seconds; None if it may have a turn now."""
@@ -150,4 +163,4 @@ class PersonTurns:
         begun = self._begun.get(did, ())
         if len(begun) < limit.limit:
             return 0.0
-        return begun[-limit.limit] + self._clock.real(limit.window_s) - self._clock.monotonic()
+        return self._clock.real(limit.window_s - self._lived_s(begun[-limit.limit]))

@@ -369,13 +369,19 @@ async def test_the_work_of_a_forgotten_person_goes_and_others_name_somebody(runn
 ADA_ACTOR = actor("ada")
 
 
+async def read(turns: PersonTurns, error: Exception | None = None) -> None:
+    async with turns.turn(ADA_ACTOR, "stranger"):
+        if error:
+            raise error
+
+
 async def test_one_account_has_so_many_turns_in_an_hour_and_sixty_in_a_day(journal: Journal) -> None:
     clock, limits, in_an_hour = FakeClock(START), limits_of("stranger"), 8
     turns = PersonTurns(clock, journal=journal, loop="awareness")
     had, hours = 0, 0
     while had < 60:
         while (wait := turns.wait(ADA_ACTOR.did, limits)) is None:
-            await turns.begin_turn(ADA_ACTOR)
+            await read(turns)
             had += 1
         assert wait[0] == (limits[1] if had == 60 else limits[0])
         assert had == min(60, in_an_hour * (hours + 1))
@@ -393,7 +399,9 @@ async def test_one_account_has_so_many_turns_in_an_hour_and_sixty_in_a_day(journ
 async def test_who_is_forgotten_and_comes_back_has_no_fresh_turns(journal: Journal, database: Database) -> None:
     before, after = (PersonTurns(FakeClock(START), journal=journal, loop="awareness") for _ in range(2))
     for _ in range(6):
-        assert await before.take(ADA_ACTOR, limits_of("stranger")) is None
+        await read(before)
+    with pytest.raises(Transient):
+        await read(before, Transient("down"))
     person = Person(ADA_ACTOR.did, (ADA_ACTOR.handle,))
 
     def forget(connection: sqlite3.Connection) -> None:
@@ -402,5 +410,30 @@ async def test_who_is_forgotten_and_comes_back_has_no_fresh_turns(journal: Journ
         assert not [row for row in connection.execute("SELECT * FROM journal") if "ada" in str(tuple(row))]
 
     await database.run(forget)
-    assert [await after.take(ADA_ACTOR, limits_of("stranger")) is None for _ in range(3)] == [True, True, False]
-    assert await after.take(actor("bob"), limits_of("stranger")) is None
+    for _ in range(2):
+        assert await after.must_wait(ADA_ACTOR, limits_of("stranger")) is None
+        await read(after)
+    assert await after.must_wait(ADA_ACTOR, limits_of("stranger"))
+    assert await after.must_wait(actor("bob"), limits_of("stranger")) is None
+
+
+async def test_a_turn_that_no_model_answered_does_not_count_also_after_a_restart(journal: Journal) -> None:
+    before, after = (PersonTurns(FakeClock(START), journal=journal, loop="awareness") for _ in range(2))
+    for _ in range(30):
+        with pytest.raises(Transient):
+            await read(before, Transient("down"))
+    for turns in (before, after):
+        assert await turns.must_wait(ADA_ACTOR, limits_of("stranger")) is None
+    for _ in range(8):
+        await read(after)
+    assert await after.must_wait(ADA_ACTOR, limits_of("stranger"))
+
+
+async def test_a_turn_counts_for_an_hour_also_if_the_machine_sleeps_meanwhile(journal: Journal) -> None:
+    clock = FakeClock(START)
+    turns = PersonTurns(clock, journal=journal, loop="awareness")
+    for _ in range(8):
+        await read(turns)
+    assert await turns.must_wait(ADA_ACTOR, limits_of("stranger"))
+    clock.jump(3600)
+    assert await turns.must_wait(ADA_ACTOR, limits_of("stranger")) is None
