@@ -76,14 +76,6 @@ class Experience(NewExperience):
         return f"e{self.id}"
 
 
-@dataclass(frozen=True, slots=True)
-class TimeSpan:
-    """The number of all experiences, and the time of the first one (ISO-8601 UTC; "" if there was none)."""
-
-    total: int
-    first_at: str
-
-
 MOST_OPEN = 50
 KEPT = timedelta(days=30)
 
@@ -157,11 +149,10 @@ class ExperienceLog:
         statement = f"UPDATE experiences SET version = ? WHERE version = '' AND id IN ({marks})"  # noqa: S608 - a constant
         await self.database.run(lambda connection: connection.execute(statement, (version, *ids)))
 
-    async def time_span(self) -> TimeSpan:
-        """Return how many experiences there ever were, and the time of the first one that is still stored."""
-        query = "SELECT coalesce(max(id), 0), coalesce(min(at), '') FROM experiences"
-        total, first_at = await self.database.run(lambda connection: connection.execute(query).fetchone())
-        return TimeSpan(total, first_at)
+    async def count(self) -> int:
+        """Return how many experiences are stored."""
+        query = "SELECT count(*) FROM experiences"
+        return int(await self.database.run(lambda connection: connection.execute(query).fetchone()[0]))
 
     async def _may_keep(self, new: NewExperience) -> bool:
         if new.trust in {"self", "owner"} or not new.did.startswith(_PEOPLE_PREFIX):

@@ -156,6 +156,22 @@ async def test_what_lasts_is_written_once_with_its_reason_and_quiet_days_ask_not
     assert asked < counted
 
 
+async def test_a_reflection_is_told_the_true_age_and_only_the_experiences_that_are_left(
+    running_town: RunningTown,
+) -> None:
+    home, clock = home_of(running_town), at_noon()
+    running_town.mind.answer = growing("One thing at a time.", named)
+    async with six_hours_old(home, clock) as soul:
+        await lives_through(soul, told("o1", "Ask about one thing at a time."))
+        assert await reflect(soul) == "done changed"
+        soul.passes(40 * DAY_S)
+        await soul.app.services.journal.prune()
+        await lives_through(soul, told("o2", "Be kinder."))
+        await reflect(soul)
+    figures = re.findall(r"(\d+) (day|experience)", reflections(running_town)[-2].messages[-1].text)
+    assert figures[:2] == [("40", "day"), ("1", "experience")]
+
+
 async def test_nobody_reflects_at_night_but_at_the_owners_word(running_town: RunningTown) -> None:
     home, clock = home_of(running_town), at_noon()
     running_town.mind.answer = growing("One thing at a time.", named)

@@ -145,9 +145,9 @@ class Materials:
         return bool(self.relationships.closest()) or not all(one.is_own for one in held.values())
 
     async def _since(self, now: datetime) -> str:
-        span = await self.experiences.time_span()
-        days = (now - parse_iso(span.first_at)).days if span.first_at else 0
-        return self.skills.render(SKILL, "Since", days=days, total=span.total).strip() if days >= 1 else ""
+        began = await self.journal.began()
+        days, kept = (now - began).days if began else 0, await self.experiences.count()
+        return self.skills.render(SKILL, "Since", days=days, kept=kept).strip() if days >= 1 else ""
 
     def _experiences(self, experiences: Sequence[Experience]) -> str:
         """Return a heading for each kind and below it a line for each experience; strangers appear as numbers."""

@@ -6,6 +6,8 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 
+BORN = "born_at"
+"""Holds when this life began, ISO-8601, once the journal no longer reaches back to then."""
 RESTORED = "restored_from"
 """Marks a database that is an earlier copy, until what it does not know has been made up for."""
 RUNNING = "running_since"

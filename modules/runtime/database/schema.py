@@ -458,6 +458,11 @@ _WORDS_OF_INDIC_SCRIPTS = """
 UPDATE memories SET shelf = substr(shelf, 1, 3 - 2 * private)
     || index_tokens(subject || char(10) || body || char(10) || tags);
 """
+_SINCE_WHEN_IT_LIVES = """
+-- The journal forgets its beginning after two weeks, acts are kept.
+INSERT OR IGNORE INTO marks (name, value) SELECT 'born_at', min(at) FROM
+    (SELECT min(at) AS at FROM journal UNION ALL SELECT min(created_at) FROM intents) HAVING min(at) IS NOT NULL;
+"""
 MIGRATIONS = {
     OLDEST_SCHEMA: _FIRST,
     33: _OWNER_MESSAGES_ARE_WORK,
@@ -469,4 +474,5 @@ MIGRATIONS = {
     39: _WHAT_IT_GETS_BETTER_AT,
     40: _WHY_IT_DECIDED_SO,
     41: _WORDS_OF_INDIC_SCRIPTS,
+    42: _SINCE_WHEN_IT_LIVES,
 }

@@ -460,8 +460,8 @@ class Journal:
         return await self._database.run(lambda connection: person_hash(connection, did))
 
     async def began(self) -> datetime | None:
-        """Return the time of the oldest entry; None if there is none."""
-        return parse_iso_or_none(await self._database.run(first_at))
+        """Return when this life began: the time of the first entry there ever was; None if there was none."""
+        return parse_iso_or_none(await self._database.run(lambda rows: marks.get(rows, marks.BORN) or first_at(rows)))
 
     async def prune(
         self, *, max_days: float = LOG_MAX_DAYS, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES
@@ -473,6 +473,8 @@ class Journal:
         oldest = iso(self._clock.now() - timedelta(days=max_days))
 
         def delete(connection: sqlite3.Connection) -> int:
+            if first := first_at(connection):
+                marks.put_if_absent(connection, marks.BORN, first)
             newest = "SELECT id FROM journal ORDER BY id DESC LIMIT 1 OFFSET ?"
             too_many = connection.execute(newest, (max_entries,)).fetchone()
             gone = connection.execute(

@@ -66,6 +66,7 @@ async def test_recent_gives_the_newest_first_and_only_the_kinds_asked_for(journa
 
 
 async def test_pruning_takes_the_old_and_then_the_oldest_above_the_count(journal_home: JournalHome) -> None:
+    born = journal_home.clock.now()
     for number in range(10):
         await journal_home.journal.record(Entry("life", "x", str(number)))
         await journal_home.clock.advance(86_400)
@@ -73,6 +74,7 @@ async def test_pruning_takes_the_old_and_then_the_oldest_above_the_count(journal
     assert await journal_home.journal.prune(max_days=7.5) == 3
     assert await journal_home.journal.prune(max_entries=4) == 3
     assert [one.entry.summary for one in await journal_home.journal.recent(99)] == ["9", "8", "7", "6"]
+    assert await journal_home.journal.began() == born
 
 
 async def test_pruning_takes_the_oldest_above_the_bytes_and_leaves_the_rest(journal_home: JournalHome) -> None:
