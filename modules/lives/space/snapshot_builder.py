@@ -338,7 +338,7 @@ class SnapshotBuilder:
 
 
 def _after(commitment: QueuedCommitment, since: datetime | None) -> bool:
-    ended = parse_iso_or_none(commitment.last_attempt_at) or parse_iso_or_none(commitment.created_at)
+    ended = ended_at(commitment)
     return since is None or (ended is not None and ended >= since)
 
 

@@ -171,6 +171,7 @@ class QueuedCommitment:
         error: why the last try failed.
         not_before: when a `pending` commitment may be tried at the earliest, ISO-8601 UTC; None if at once.
         waits_for: the last reason to wait that was noted since its last try began; None if there was none.
+        ended_at: when it was fulfilled or abandoned, ISO-8601 UTC; None before, and in rows of earlier versions.
         result: what came of it, also in part: `{"issues": [{"number", "title", "url"}], "count"}`, `{"uri", "cid"}`, …
 
     """
@@ -191,6 +192,7 @@ class QueuedCommitment:
     result: Mapping[str, Any] | None = None
     not_before: str | None = None
     waits_for: str | None = None
+    ended_at: str | None = None
 
     @property
     def type(self) -> CommitmentType:

@@ -248,8 +248,9 @@ def is_forgotten(commitment: QueuedCommitment, now: datetime) -> bool:
 
 
 def ended_at(commitment: QueuedCommitment) -> datetime | None:
-    """Return when the last try began, the best known time of its end; without a try, when it was made."""
-    return parse_iso_or_none(commitment.last_attempt_at) or parse_iso_or_none(commitment.created_at)
+    """Return when it ended; while that is unknown, when the last try began or, without a try, when it was made."""
+    times = (commitment.ended_at, commitment.last_attempt_at, commitment.created_at)
+    return next(filter(None, map(parse_iso_or_none, times)), None)
 
 
 def _kept_lately(commitment: QueuedCommitment, now: datetime) -> bool:

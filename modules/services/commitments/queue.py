@@ -103,7 +103,7 @@ _SHORTEST_WAIT = timedelta(minutes=1)
 _READ: TypeAdapter[QueuedCommitment] = TypeAdapter(QueuedCommitment)
 _NAMES = [field.name for field in fields(QueuedCommitment)]
 _NAMES.insert(_NAMES.index("source_thread_uri"), "type")
-_WHERE_THERE_IS_ONE = {"not_before", "waits_for"}
+_WHERE_THERE_IS_ONE = {"not_before", "waits_for", "ended_at"}
 
 
 class CommitmentQueue:
@@ -324,6 +324,8 @@ class CommitmentQueue:
     ) -> QueuedCommitment:
         # NOTE(self): readers see the change at once; the rows are written one after the other.
         before = self._known.get(commitment.id)
+        if commitment.status not in LIVE and commitment.ended_at is None:
+            commitment = replace(commitment, ended_at=iso(self._clock.now()))
         self._known[commitment.id] = commitment
         try:
             await self._table.keep(self._row(commitment))
@@ -372,7 +374,7 @@ def commitments_in(connection: sqlite3.Connection) -> list[QueuedCommitment]:
 
 
 def as_json(commitment: QueuedCommitment) -> dict[str, Any]:
-    """Return the object in the line, its keys in order; `notBefore` and `waitsFor` only if they are set."""
+    """Return the object in the line, its keys in order; those of `_WHERE_THERE_IS_ONE` only if they are set."""
     told = {name: getattr(commitment, name) for name in _NAMES} | {"params": commitment.params.as_json()}
     return {
         to_camel(name): dict(value) if isinstance(value, Mapping) else value

@@ -24,6 +24,7 @@ from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal import rows
 from modules.runtime.llm.dialect import without_status
 from modules.services.commitments.naming import LIVE, CommitmentStatus, QueuedCommitment, title_of
+from modules.services.commitments.policy import ended_at
 from modules.services.commitments.queue import commitments_in
 from modules.services.craft.proposals import ended_as
 from modules.services.day.rendering import (
@@ -422,7 +423,7 @@ def _commitments(known: Iterable[QueuedCommitment], start: str, end: str) -> Day
         return tuple(
             title_of(one)
             for one in known
-            if one.status in statuses and (one.status in LIVE or start <= (one.last_attempt_at or one.created_at) < end)
+            if one.status in statuses and (one.status in LIVE or ((at := ended_at(one)) and start <= iso(at) < end))
         )
 
     known = list(known)

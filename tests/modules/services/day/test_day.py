@@ -32,7 +32,8 @@ from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import Turn
 from modules.services.claims.lease_store import TaskPlace
 from modules.services.commitments.naming import IssueParams, QueuedCommitment
-from modules.services.commitments.queue import COMMITMENT, as_json
+from modules.services.commitments.policy import STALE
+from modules.services.commitments.queue import COMMITMENT, CommitmentQueue, as_json
 from modules.services.day.gathering import DayReader, counts_of_today
 from modules.services.day.rendering import brief_text, day_lines, did, led_to, told_text
 from modules.services.identity.entries import SELF, HeldEdit
@@ -55,6 +56,7 @@ from modules.services.presence import subscriptions
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork
 from tests.fresh_database import open_database
+from tests.modules.services.commitments.commitment_values import taken
 from tests.owner_lines import answered
 from tests.plain_settings import plain_settings
 from tests.running_town import PASSWORD, RunningTown, awake, call, settings_of
@@ -208,6 +210,18 @@ async def test_a_day_names_people_leaves_out_the_programs_own_messages_and_tells
     for told in ("@owner.test", "@frida.test", "a/b#1/2"):
         assert told in brief
     assert len(told) < 800
+
+
+async def test_a_commitment_stands_under_the_day_on_which_it_ended(lived: LivedHome, tmp_path: Path) -> None:
+    queue = CommitmentQueue(tmp_path, WorkTable(lived.database, lived.clock), lived.clock)
+    kept, given_up = [await taken(queue, words) for words in ("The list", "The poem")]
+    await queue.mark_in_progress(kept.id)
+    await lived.clock.advance(8 * 3_600)
+    await queue.mark_completed(kept.id, {})
+    await queue.give_up(given_up.id, STALE)
+    yesterday, today = (lived.reader().read(day).commitments for day in ("2026-01-05", "2026-01-06"))
+    assert (yesterday.kept, yesterday.given_up) == ((), ())
+    assert [len(today.kept), len(today.given_up)] == [1, 1]
 
 
 async def test_it_tells_what_is_open_learned_spent_and_wrong_with_the_remedy(lived: LivedHome) -> None:
