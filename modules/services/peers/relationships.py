@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Collection, Iterator, MutableMapping
+from collections.abc import Collection, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -56,7 +56,7 @@ class Interaction(FileRecord):
 
 
 class Relationship(FileRecord):
-    """The memory of one account; the newest 50 interactions are kept."""
+    """The memory of one account; the newest 50 interactions are kept, of older ones their numbers and the follow."""
 
     handle: str
     did: str
@@ -66,21 +66,28 @@ class Relationship(FileRecord):
     last_interaction: Moment
     sentiment: Sentiment = "unknown"
     responded: bool = False
+    older_written: int = 0
+    older_exchanges: int = 0
+    older_follow: bool = False
 
     @property
     def times_written(self) -> int:
-        """The number of these interactions in words; a like, a repost and a follow are not."""
-        return sum(one.type not in _WARM for one in self.interactions)
+        """The number of interactions in words; a like, a repost and a follow are not."""
+        return self.older_written + _written(self.interactions)
 
     def times_written_before(self, uri: str) -> int:
-        """Return how many of these interactions were in words and came before the one with `uri`."""
-        earlier = itertools.takewhile(lambda one: one.uri != uri, self.interactions)
-        return sum(one.type not in _WARM for one in earlier)
+        """Return how many interactions were in words and came before the one with `uri`."""
+        return self.older_written + _written(itertools.takewhile(lambda one: one.uri != uri, self.interactions))
 
     @property
     def exchanges(self) -> int:
-        """The number of these interactions in words that we responded to."""
-        return sum(one.type not in _WARM and one.responded for one in self.interactions)
+        """The number of interactions in words that we responded to."""
+        return self.older_exchanges + _written(one for one in self.interactions if one.responded)
+
+    @property
+    def follows_us(self) -> bool:
+        """Whether the account is known to have followed us."""
+        return self.older_follow or any(one.type == "follow" for one in self.interactions)
 
     @property
     def is_recurring(self) -> bool:
@@ -126,7 +133,7 @@ class Relationships:
     def follows_us(self, did: str) -> bool:
         """Return whether the account with this DID is known to have followed us; may be called from any thread."""
         known = self.get(did)
-        return known is not None and any(item.type == "follow" for item in known.interactions)
+        return known is not None and known.follows_us
 
     def record_interaction(self, notification: Notification) -> Relationship:
         """Store the interaction in a notification; the same one twice changes nothing."""
@@ -146,8 +153,12 @@ class Relationships:
         )
         if any(item.uri == interaction.uri for item in before.interactions):
             return before
-        interactions = (*before.interactions, interaction)[-_KEPT_INTERACTIONS:]
+        met = (*before.interactions, interaction)
+        older, interactions = met[:-_KEPT_INTERACTIONS], met[-_KEPT_INTERACTIONS:]
         after = before.replace(
+            older_written=before.older_written + _written(older),
+            older_exchanges=before.older_exchanges + _written(one for one in older if one.responded),
+            older_follow=before.older_follow or any(one.type == "follow" for one in older),
             handle=author.handle,
             display_name=author.display_name or before.display_name,
             interactions=interactions,
@@ -243,6 +254,10 @@ class Relationships:
     def _save(self) -> None:
         self._file.rest["lastUpdated"] = iso(self._clock.now())
         self._file.save()
+
+
+def _written(interactions: Iterable[Interaction]) -> int:
+    return sum(one.type not in _WARM for one in interactions)
 
 
 def _sentiment(interactions: tuple[Interaction, ...], before: Sentiment) -> Sentiment:

@@ -56,6 +56,9 @@ def test_a_first_meeting_is_written_as_others_know_it(path: Path) -> None:
             "lastInteraction": at(),
             "sentiment": "unknown",
             "responded": False,
+            "olderWritten": 0,
+            "olderExchanges": 0,
+            "olderFollow": False,
         }
     }
 
@@ -87,6 +90,17 @@ def test_only_the_newest_fifty_meetings_are_kept(path: Path) -> None:
         met = people.record_interaction(notification(key=f"n{index}", minutes=index))
     assert len(met.interactions) == 50
     assert met.interactions[0].uri == uri("ada", "n10")
+
+
+def test_who_wrote_and_follows_is_known_for_it_also_after_fifty_likes(path: Path) -> None:
+    people = store(path)
+    for index, kind in enumerate(["follow", *["reply"] * 12, *["like"] * 60]):
+        people.record_interaction(notification(key=f"n{index}", kind=kind, minutes=index))
+        people.mark_responded([uri("ada", "n1"), uri("ada", "n2")])
+    met = store(path).get(did("ada"))
+    assert met is not None
+    assert (met.times_written, met.times_written_before(uri("ada", "n72")), met.exchanges) == (12, 12, 2)
+    assert store(path).follows_us(did("ada"))
 
 
 @pytest.mark.parametrize(
