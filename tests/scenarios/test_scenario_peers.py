@@ -20,6 +20,7 @@ from modules.services.peers.registry import IDENTITY_POST_MARKER
 from modules.services.rights import store
 from tests.github_moves import rename_account
 from tests.hasty_clock import HastyClock
+from tests.known_profiles import set_profiles
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.peers_github import account_of, page_of
 from town.atproto.service import Fault
@@ -159,6 +160,21 @@ async def test_a_home_that_lost_everything_neither_follows_nor_announces_again(r
     assert len(announcements(running_town, "rowan")) == 1
     assert follows(running_town, "rowan") == ["wren.test"]
     assert len(identity_posts(running_town, "rowan")) == 1
+
+
+async def test_the_owners_number_of_posts_a_day_also_binds_the_identity_post_and_announcements(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = speaking
+    home = home_of(running_town, "rowan", SOUL_PEERS="wren.test")
+    introduces_itself(running_town, "wren")
+    async with awake(home, clock=HastyClock()) as soul:
+        services = soul.app.services
+        for most, posts in (("0", 0), ("1", 1), ("2", 2)):
+            await set_profiles(services.database, services.clock, {"posts_a_day": most}, {})
+            for _ in range(4):
+                await cycle(soul)
+            assert len(running_town.texts("rowan")) == posts
 
 
 async def test_a_stranger_that_says_who_it_is_is_linked_and_followed_only_once_the_owner_names_it(

@@ -363,6 +363,10 @@ class ExpressionCycle:
         posts = await self.outbox.accepted_since("post", began)
         return can_post_original(posts, hour, most if asked is None else min(asked, most))
 
+    async def is_day_full(self) -> bool:
+        """Return whether there were as many posts of its own today as the owner or the program allows."""
+        return (await self._may_post()).code == "daily_limit"
+
     async def why_not_now(self) -> str:
         """Return why a post that is not a thought does not fit now; "" if it does."""
         if not (allowed := await self._may_post()):

@@ -377,8 +377,8 @@ _LISTED = "SOUL_PEERS"
 class PeerLoop(Loop):
     """Posts who we are, looks for identity posts, follows and announces. Runs in every mode.
 
-    Nothing happens before `ready`, and nothing is said or done in public while `standing` forbids it. `listed` are the
-    handles of the peers in the owner's settings.
+    Nothing happens before `ready`, and nothing is said or done in public while `standing` forbids it. Nothing is posted
+    once `is_day_full` returns that there were enough posts. `listed` are the peers' handles in the owner's settings.
     """
 
     name = LOOP
@@ -392,6 +392,7 @@ class PeerLoop(Loop):
     listed: tuple[str, ...]
     standing: Callable[[], Standing]
     ready: Callable[[], bool]
+    is_day_full: Callable[[], Awaitable[bool]]
 
     @property
     def interval_ms(self) -> float:
@@ -406,11 +407,12 @@ class PeerLoop(Loop):
         self.registry.register_peer_by_bluesky_handle(Sighting(one, "owner_mention", _LISTED) for one in listed)
         linked = await self.scanner.scan_due()
         may_act = self.standing().may_act
+        may_post = may_act and not await self.is_day_full()
         try:
-            own = await self.own.ensure(may_speak=may_act)
+            own = await self.own.ensure(may_speak=may_post)
             may_meet = may_act and self.registry.is_mutual
             followed = may_meet and await self.introductions.follow_next()
-            announced = may_meet and await self.introductions.announce_next()
+            announced = may_meet and may_post and await self.introductions.announce_next()
         except (BudgetExceeded, Transient) as error:
             return Outcome(ran=True, reason=f"{linked} linked; no words for now: {error}")
         did = ", ".join(word for word, done in (("followed one", followed), ("announced one", announced)) if done)

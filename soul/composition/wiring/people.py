@@ -5,7 +5,7 @@ Peers have histories of what they and we did together; anybody may make requests
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.peers.histories import HistoriesTold, PeerHistoriesLoop
@@ -33,9 +33,14 @@ def build_own_identity(services: Services, sentences: SentenceAsker) -> OwnIdent
 
 
 def build_peer_loop(
-    services: Services, sentences: SentenceAsker, own: OwnIdentity, *, is_settled: Callable[[], bool]
+    services: Services,
+    sentences: SentenceAsker,
+    own: OwnIdentity,
+    *,
+    is_settled: Callable[[], bool],
+    is_day_full: Callable[[], Awaitable[bool]],
 ) -> PeerLoop:
-    """Build the loop over peers; it does nothing before `is_settled`."""
+    """Build the loop over peers; it does nothing before `is_settled`, and posts nothing once `is_day_full`."""
     settings, registry = services.settings, services.peer_registry
     scanner = PeerScanner(
         atproto=services.atproto,
@@ -67,6 +72,7 @@ def build_peer_loop(
         listed=settings.soul_peers,
         standing=services.control.standing,
         ready=is_settled,
+        is_day_full=is_day_full,
     )
 
 
