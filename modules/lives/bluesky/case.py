@@ -160,12 +160,9 @@ class PostCase:
     @property
     def events(self) -> tuple[ThreadEvent, ...]:
         """The events of the conversation that the thread and the post show: its root, our replies, and the post."""
-        ours = (post.uri for post in self.thread.posts if post.author.did == self.own_did and post.reply)
-        return (
-            self.seen,
-            *map(Replied, ours),
-            OthersReplied(self.incoming),
-        )
+        ours = (post for post in self.thread.posts if post.author.did == self.own_did and post.reply)
+        replies = (Replied(post.uri, parse_iso_or_none(post.created_at) or self.incoming.at) for post in ours)
+        return (self.seen, *replies, OthersReplied(self.incoming))
 
     @property
     def text(self) -> str:

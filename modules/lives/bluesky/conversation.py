@@ -39,8 +39,6 @@ Source = Literal["notification", "owner_mention", "expression_reply"]
 Cause = Literal["none", "concluded", "replies", "depth", "disengaged", "no response"]
 ConversationCode = Literal["owner", "active", "reengaged", "concluded", "replies", "depth", "disengaged", "rapid"]
 
-_KEPT_REPLIES = 10
-
 
 class Participant(FileRecord):
     """Another account in a conversation."""
@@ -55,7 +53,7 @@ class Participant(FileRecord):
 
 
 class OurReply(FileRecord):
-    """A reply of ours; the newest ten are kept."""
+    """A reply of ours. An earlier version kept only the newest ten."""
 
     uri: str
     at: Moment
@@ -112,8 +110,8 @@ class FollowedThread(FileRecord):
                 )
             case OthersReplied(post):
                 after = self._after_post(post)
-            case Replied(uri):
-                after = self._after_our_reply(uri, now)
+            case Replied(uri, at):
+                after = self._after_our_reply(OurReply(uri=uri, at=at))
             case Reopened(reengaged_at):
                 after = self._reopened(reengaged_at)
             case Disengaged(handles):
@@ -154,14 +152,17 @@ class FollowedThread(FileRecord):
             state="active" if self.state in {"awaiting_response", "stale"} else self.state,
         )
 
-    def _after_our_reply(self, uri: str, now: datetime) -> FollowedThread:
-        if any(reply.uri == uri for reply in self.our_replies):
+    def _after_our_reply(self, reply: OurReply) -> FollowedThread:
+        known = self.our_replies
+        is_dropped = len(known) < self.our_reply_count and bool(known) and reply.at < known[0].at
+        if is_dropped or any(one.uri == reply.uri for one in known):
             return self
+        last = max((*known, reply), key=lambda one: one.at)
         return self.replace(
             our_reply_count=self.our_reply_count + 1,
-            our_last_reply_at=now,
-            our_last_reply_uri=uri,
-            our_replies=(*self.our_replies, OurReply(uri=uri, at=now))[-_KEPT_REPLIES:],
+            our_last_reply_at=last.at,
+            our_last_reply_uri=last.uri,
+            our_replies=(*known, reply),
             state="concluded" if self.state == "concluded" else "awaiting_response",
         )
 

@@ -107,7 +107,8 @@ class Conversations:
 
     def record_our_reply(self, root_uri: str, *reply_uris: str) -> FollowedThread:
         """Record replies of ours in a thread; the same uri twice counts once."""
-        return self._apply(root_uri, ThreadSeen(), *map(Replied, reply_uris))
+        now = self._clock.now()
+        return self._apply(root_uri, ThreadSeen(), *(Replied(uri, now) for uri in reply_uris))
 
     def mark_conversation_concluded(self, root_uri: str, reason: str) -> FollowedThread:
         """Conclude the conversation of a thread, which need not have been followed before."""

@@ -369,9 +369,10 @@ class OthersReplied:
 
 @dataclass(frozen=True, slots=True)
 class Replied:
-    """A reply of ours is in the thread. The same uri twice counts once."""
+    """A reply of ours is in the thread, from the time `at`. The same uri twice counts once."""
 
     uri: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)

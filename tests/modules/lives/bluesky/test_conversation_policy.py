@@ -246,22 +246,34 @@ def test_who_speaks_again_no_longer_seems_to_have_left() -> None:
 
 
 def test_our_reply_is_counted_once_and_waits_for_an_answer() -> None:
-    once = conversation().after(Replied("ours"), after(1))
+    once = conversation().after(Replied("ours", after(1)), after(1))
     assert (once.our_reply_count, once.our_last_reply_uri, once.our_last_reply_at) == (1, "ours", after(1))
     assert once.state == "awaiting_response"
-    assert once.after(Replied("ours"), after(9)) == once
+    assert once.after(Replied("ours", after(9)), after(9)) == once
 
 
 def test_a_last_word_of_ours_does_not_reopen_what_we_left() -> None:
-    assert ENDED.after(Replied("goodbye"), after(11)).state == "concluded"
+    assert ENDED.after(Replied("goodbye", after(11)), after(11)).state == "concluded"
 
 
-def test_only_the_newest_ten_replies_of_ours_are_kept_but_all_are_counted() -> None:
+def test_each_of_many_replies_of_ours_counts_once_however_often_the_thread_is_read() -> None:
+    ours = [Replied(f"ours{index}", after(index)) for index in range(25)]
     talk = conversation()
-    for index in range(25):
-        talk = talk.after(Replied(f"ours{index}"), after(index))
+    for one in ours:
+        talk = talk.after(one, one.at)
     assert talk.our_reply_count == 25
-    assert [one.uri for one in talk.our_replies] == [f"ours{index}" for index in range(15, 25)]
+    assert talk.after_all(ours, after(99)) == talk
+    of_earlier_version = talk.replace(our_replies=talk.our_replies[-10:])
+    assert of_earlier_version.after_all(ours, after(99)) == of_earlier_version
+    assert of_earlier_version.after(Replied("new", after(99)), after(99)).our_reply_count == 26
+
+
+def test_a_reply_that_is_found_in_the_thread_has_its_own_time() -> None:
+    known = conversation(participants=people(person("ada", replies=3)))
+    talk = known.after_all([Replied("one", after(1)), Replied("two", after(2))], after(60))
+    assert talk.our_last_reply_at == after(2)
+    decision, _ = judge(talk, incoming("ok", minutes=61))
+    assert decision.code == "active"
 
 
 def test_the_first_conclusion_stays_unless_it_was_only_silence() -> None:
