@@ -90,7 +90,7 @@ async def test_a_post_about_itself_or_a_peer_has_the_form_that_others_read_or_is
 async def test_an_answer_about_somebody_s_data_tells_no_figure_but_those_counted(
     running_town: RunningTown, mind: dict[str, str]
 ) -> None:
-    facts = ("posts and messages of yours that reached me: 3", "replies and likes of mine to you: 2")
+    facts = ("posts of yours that reached me: 3", "replies of mine to you that were sent: 2")
     async with awake(running_town.make_home("rowan", **mind)) as soul:
         voice = RightsVoice("owner.test", soul.app.lives.turn_services.sentences, soul.app.services.skills)
         known, _ = await voice.say({"know": facts}, "en", "stranger")

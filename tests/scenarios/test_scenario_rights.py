@@ -14,7 +14,7 @@ import pytest
 from common.facts import MessageFacts, PostFacts, QuestionFacts
 from modules.runtime.home import Home
 from modules.services.memory.admission import NewMemory
-from modules.services.outbox.bodies import LikeBody
+from modules.services.outbox.bodies import FollowBody, LikeBody
 from modules.services.outbox.rules.rules import REQUESTS_PER_DAY
 from modules.services.outbox.types import ProposedAction
 from modules.services.rights.policy import PREFERENCE
@@ -179,8 +179,31 @@ async def test_what_is_known_is_told_in_counts_from_the_facts(running_town: Runn
     (asked,) = asked_of(running_town, "rights-answer")
     assert isinstance(asked.facts.about, QuestionFacts)
     told = asked.facts.about.fields["facts"]
-    assert "posts and messages of yours that reached me: 2" in told
+    assert "posts of yours that reached me: 2" in told
+    assert "replies of mine to you that were sent: 1" in told
     assert not any(WORDS in message.text or "got on me" in message.text for message in asked.messages)
+
+
+async def test_messages_are_counted_only_in_messages_and_acts_by_kind(running_town: RunningTown) -> None:
+    home, did = home_of(running_town), running_town.account("quillon")
+    phone = Phone(running_town, "quillon", "rowan")
+    running_town.mind.answer = answering({"got on me": "know"}, "I keep few things of yours.")
+    async with awake(home) as soul:
+        follow = FollowBody(did=did, handle="quillon.test")
+        await soul.app.services.outbox.submit(ProposedAction(follow, by_owner=True))
+        await soul.send()
+        await look(soul)
+        phone.says("what have you got on me?")
+        await look(soul)
+        running_town.network.post_as(did, "@rowan.test what have you got on me?")
+        await soul.look()
+        phone.says("what have you got on me now?")
+        await look(soul)
+    asked = [one.facts.about for one in asked_of(running_town, "rights-answer")]
+    _, public, private = ("\n".join(one.fields["facts"]) for one in asked if isinstance(one, QuestionFacts))
+    assert ("follows of mine" in public, "message" in public) == (True, False)
+    assert "direct messages of yours that reached me: 2" in private
+    assert "direct messages of mine to you that were sent: 1" in private
 
 
 @pytest.mark.parametrize(
@@ -222,7 +245,7 @@ async def test_numbers_that_no_fact_tells_are_replaced_by_those_of_the_facts(run
         await soul.look()
     (said,) = running_town.texts("rowan")
     assert "4711" not in said
-    assert "posts and messages of yours that reached me: 1" in said
+    assert "posts of yours that reached me: 1" in said
     assert "owner.test" in said
 
 
@@ -337,8 +360,8 @@ async def test_with_drafts_acts_are_counted_by_their_end_and_a_forgetting_waits_
         for one in asked_of(running_town, "rights-answer")
         if isinstance(one.facts.about, QuestionFacts)
     )
-    assert "replies and likes of mine to you that were sent: 1" in known
-    assert "replies and likes of mine to you that wait for my owner's approval: 1" in known
+    assert "likes of mine for posts of yours that were sent: 1" in known
+    assert "replies of mine to you that wait for my owner's approval: 1" in known
     assert not any("declarations" in fact or "rude" in fact for fact in known)
     assert len(forgotten) == 1
     assert "within the hour, but for pages that only my owner can change" in forgotten[0]

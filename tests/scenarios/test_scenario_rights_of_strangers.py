@@ -339,7 +339,7 @@ async def test_the_owner_is_told_what_there_is_and_which_command_does_it_on_blue
         running_town.network.post_as(owner, "@rowan.test please leave me alone now")
         await soul.look()
     for said in (known, by_message):
-        assert "posts and messages of yours that reached me: " in said
+        assert "posts of yours that reached me: " in said
         assert "soul know owner.test" in said
     assert "soul run --flush-all" in forgotten
     assert running_town.texts("rowan")[2] == TALK.format(1), "an order is for a turn"

@@ -34,7 +34,7 @@ from town.model.types import ChatRequest, Completion
 from town.residents import RESIDENTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-COUNTED = "posts and messages of yours that reached me"
+COUNTED = "posts of yours that reached me"
 QUESTION = "Good evening, @maren.test! What does the fog do to the tide?"
 _COLUMNS = 80
 

@@ -227,12 +227,19 @@ INBOX_OF_PEOPLE = PersonalRows(
                 "root_uri": "iif(holds_did(root_uri), uri, root_uri)",
             },
         ),
-        PersonalTable(name="direct_messages", theirs="author_did = :did", shown="text", at="sent_at", order="rev"),
-        PersonalTable(name="direct_conversations", theirs="did = :did"),
     ),
 )
-"""The posts and direct messages that a person wrote.
+"""The posts that a person wrote.
 
 A post of somebody else that answers or names them stays, with a placeholder for them. If it waits for an answer in
 their thread, it cannot be answered there any more.
 """
+
+MESSAGES_OF_PEOPLE = PersonalRows(
+    "received messages",
+    (
+        PersonalTable(name="direct_messages", theirs="author_did = :did", shown="text", at="sent_at", order="rev"),
+        PersonalTable(name="direct_conversations", theirs="did = :did"),
+    ),
+)
+"""The direct messages that a person wrote."""

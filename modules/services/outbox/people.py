@@ -7,18 +7,28 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from common.clock import iso
 from common.person import Person
 from modules.runtime.database.people import PersonalRows, PersonalTable
 from modules.services.outbox import store
 from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.rules import counts
 from modules.services.outbox.types import ACTIVE_STATES, STANDS, Intent
 
 _TEXT = "CASE WHEN json_valid(body) THEN coalesce(json_extract(body, '$.text'), json_extract(body, '$.body')) END"
+ActKind = Literal["reply", "like", "repost", "follow", "direct message", "act on GitHub", "other act"]
 ActEnd = Literal["sent", "waits for the owner", "waits for its turn", "never sent"]
+_KINDS: Mapping[str, ActKind] = {
+    "reply": "reply",
+    "like": "like",
+    "repost": "repost",
+    "follow": "follow",
+    "direct_message": "direct message",
+    **dict.fromkeys(GITHUB_KINDS, "act on GitHub"),
+}
 _ENDS: Mapping[str, ActEnd] = {
     "done": "sent",
     "held": "waits for the owner",
@@ -47,16 +57,18 @@ def intents_of(connection: sqlite3.Connection, person: Person, posts: Collection
     return frozenset(str(row[0]) for row in rows)
 
 
-def counts_by_end(connection: sqlite3.Connection, ids: Collection[str]) -> dict[str, int]:
-    """Return how many of these intents were sent, wait for the owner or for their turn, or were never sent."""
+def counts_by_kind(connection: sqlite3.Connection, ids: Collection[str]) -> dict[tuple[ActKind, ActEnd], int]:
+    """Return how many of these intents of each kind were sent, wait for the owner or for their turn, or never left."""
     rows = connection.execute(
-        "SELECT state, count(*) FROM intents WHERE id IN (SELECT value FROM json_each(?)) GROUP BY state",
+        "SELECT kind, state, count(*) FROM intents WHERE id IN (SELECT value FROM json_each(?)) GROUP BY kind, state",
         (json.dumps(sorted(ids)),),
     )
-    counts: Counter[str] = Counter()
-    for state, count in rows:
-        counts[_ENDS.get(state, "never sent")] += count
-    return counts
+    counts: Counter[tuple[ActKind, ActEnd]] = Counter()
+    for kind, state, count in rows:
+        counts[_KINDS.get(kind, "other act"), _ENDS.get(state, "never sent")] += count
+    return {
+        (kind, end): counts[kind, end] for kind in get_args(ActKind) for end in get_args(ActEnd) if counts[kind, end]
+    }
 
 
 def texts_of(connection: sqlite3.Connection, ids: Collection[str]) -> list[str]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from operator import itemgetter
-from typing import Literal, get_args
+from typing import Literal
 
 from cachetools import LRUCache
 
@@ -47,7 +47,8 @@ from modules.services.agent.verdicts import SkillQuestion, without_quotation_mar
 from modules.services.explanation.rendering import story_of
 from modules.services.explanation.story import Story
 from modules.services.inbox.messages import MESSAGES
-from modules.services.outbox.people import ActEnd, counts_by_end, messages_to, replies_to
+from modules.services.inbox.received import MESSAGES_OF_PEOPLE
+from modules.services.outbox.people import ACTS_OF_PEOPLE, ActKind, counts_by_kind, messages_to, replies_to
 from modules.services.outbox.rules import counts
 from modules.services.outbox.rules.rules import REQUESTS, EtiquetteRule
 from modules.services.rights import store, tombstones
@@ -298,16 +299,7 @@ class ReplyStory:
 LOOP = "rights"
 _TURN, _NONE = "request-turn", "no-request"
 _MOST_READ = 2_000
-_PUBLIC_STORES = (
-    "received posts",
-    *get_args(ActEnd),
-    "conversations",
-    "memories",
-    "rights",
-    "journal",
-    "store",
-    "files",
-)
+_OUR_MESSAGE: ActKind = "direct message"
 _TOLD_TO_OWNER: frozenset[RequestKind] = frozenset({"know", "forget", "why"})
 """The kinds about which the owner is told a command; any other request of the owner is an order, for a turn."""
 _SUMMARIES: dict[RequestKind, str] = {
@@ -439,13 +431,15 @@ class PersonRequests:
         if not told:
             return None
         commands: list[str] = []
+        shown: list[str] = []
         facts: list[str] = []
         for kind in told:
             named = {"know": f"soul know {asked.handle}", "forget": "soul run --flush-all"}
             commands.append(named.get(kind, f"soul why {asked.answers or asked.uri}"))
             facts += [] if kind == "forget" else await self._do(asked, kind)
-            facts.append(self.skills.render(SKILL, "Facts", f"owner {kind}", command=commands[-1]))
-        text = await self.voice.tell_owner(facts, commands, language)
+            shown.append(self.skills.render(SKILL, "Facts", f"owner {kind}", command=commands[-1]))
+        # NOTE(self): the end of a text that is too long is cut off.
+        text = await self.voice.tell_owner([*shown, *facts], commands, language)
         reason = f"the owner asked about their own data ({', '.join(told)})"
         return RequestOutcome("answer", ("know",), text, reason=reason)
 
@@ -501,11 +495,24 @@ class PersonRequests:
         return at
 
     async def _held(self, asked: Addressed) -> list[str]:
+        """Return a fact for each store, and for each kind of act; in public none about direct messages."""
+        is_private = asked.uri.startswith(MESSAGES)
         trace = await self.forgetting.trace(asked.did)
-        held = {one.store: one.count for one in await self.forgetting.about(trace)}
-        held |= await self.database.run(partial(counts_by_end, ids=trace.intents))
-        counted = ((name, held.get(name, 0)) for name in _PUBLIC_STORES)
-        return [self.skills.render(SKILL, "Facts", name, count=count) for name, count in counted if count]
+        acts = await self.database.run(partial(counts_by_kind, ids=trace.intents))
+        told: list[str] = []
+        for held in await self.forgetting.about(trace):
+            if held.store == ACTS_OF_PEOPLE.store:
+                told += [
+                    self.skills.render(SKILL, "Facts", end, acts=self._acts(kind), count=count)
+                    for (kind, end), count in acts.items()
+                    if is_private or kind != _OUR_MESSAGE
+                ]
+            elif held.count and (is_private or held.store != MESSAGES_OF_PEOPLE.store):
+                told.append(self.skills.render(SKILL, "Facts", held.store, count=held.count))
+        return told
+
+    def _acts(self, kind: ActKind) -> str:
+        return self.skills.subsection(SKILL, "Acts", kind).strip()
 
     async def _count_turn(self, asked: Addressed) -> None:
         read = f"A turn about a request of @{asked.handle}"

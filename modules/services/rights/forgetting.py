@@ -32,7 +32,7 @@ from modules.services.experiences import EXPERIENCES_OF_PEOPLE, delete_owner_lin
 from modules.services.identity.entries import see_held
 from modules.services.identity.history import SelfHistory, kept_documents, path_of
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.inbox.received import INBOX_OF_PEOPLE
+from modules.services.inbox.received import INBOX_OF_PEOPLE, MESSAGES_OF_PEOPLE
 from modules.services.memory import rows as memory_rows
 from modules.services.memory.admission import OWNER_SOURCE, Memory
 from modules.services.memory.people import MEMORIES_OF_PEOPLE
@@ -63,6 +63,7 @@ _RIGHTS_OF_PEOPLE = PersonalRows(
 
 STORES = (
     INBOX_OF_PEOPLE,
+    MESSAGES_OF_PEOPLE,
     ACTS_OF_PEOPLE,
     WORK_OF_PEOPLE,
     EXPERIENCES_OF_PEOPLE,

@@ -114,13 +114,7 @@ def build_bluesky_life(
         awareness,
         NotificationLoop(services.pace, perceiver, awareness),
         ExpressionLoop(services.pace, expression, ready=is_settled),
-        build_peer_loop(
-            services,
-            turn_services.sentences,
-            own_identity,
-            is_settled=is_settled,
-            is_day_full=expression.is_day_full,
-        ),
+        build_peer_loop(services, turn_services.sentences, own_identity, is_settled, expression.is_day_full),
         OwnFeedLoop(
             services.pace, feed, EngagementWatch(expressions, atproto, services.journal, clock, note), ready=is_settled
         ),

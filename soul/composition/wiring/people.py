@@ -36,7 +36,6 @@ def build_peer_loop(
     services: Services,
     sentences: SentenceAsker,
     own: OwnIdentity,
-    *,
     is_settled: Callable[[], bool],
     is_day_full: Callable[[], Awaitable[bool]],
 ) -> PeerLoop:

@@ -9,7 +9,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.people import know_person
 from modules.services.inbox import messages
 from modules.services.inbox.messages import ReceivedMessage, Talk
-from modules.services.inbox.received import INBOX_OF_PEOPLE
+from modules.services.inbox.received import MESSAGES_OF_PEOPLE
 
 OWNER, ADA = "did:plc:owner", "did:plc:ada"
 AT = "2026-01-01T00:00:00.000Z"
@@ -21,7 +21,7 @@ SAID = (
 
 
 async def test_a_persons_messages_go_and_those_of_others_that_name_them_stay(database: Database) -> None:
-    people, trace = INBOX_OF_PEOPLE, Trace(Person(ADA, ("ada.example",)))
+    people, trace = MESSAGES_OF_PEOPLE, Trace(Person(ADA, ("ada.example",)))
     await database.run(lambda connection: messages.take_in(connection, SAID))
     await database.run(lambda connection: messages.keep_talk(connection, Talk("talk-2", ADA, "request")))
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -31,7 +31,9 @@ from modules.runtime.llm.dialect import ToolCall
 from modules.runtime.logs import LoggedConsole, logging_to
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.outbox.people import ACTS_OF_PEOPLE, ActEnd, ActKind
 from modules.services.rights.answering import MOST, SKILL, Reading, RequestReader, RightsVoice
+from modules.services.rights.forgetting import STORES
 from modules.services.rights.policy import (
     INTENTS,
     PREFERENCE,
@@ -273,7 +275,17 @@ def test_who_denies_synthetic_content_gets_a_reply_only_where_they_asked(choice:
 
 
 COUNTS = {"received posts": 31, "sent": 17, "conversations": 12, "memories": 8, "rights": 1, "journal": 64, "files": 3}
-FACTS = [SHIPPED.render(SKILL, "Facts", name, count=count).strip() for name, count in COUNTS.items()]
+FACTS = [SHIPPED.render(SKILL, "Facts", name, acts="replies", count=count).strip() for name, count in COUNTS.items()]
+
+
+def test_there_is_a_fact_for_each_store_that_holds_something_of_people() -> None:
+    stores = {one.store for one in STORES if any(list(table.queries) for table in one.tables)}
+    told = SHIPPED.subsections(SKILL, "Facts").keys()
+    assert stores - {ACTS_OF_PEOPLE.store} <= told
+    assert SHIPPED.subsections(SKILL, "Acts").keys() == set(get_args(ActKind))
+    assert told >= set(get_args(ActEnd))
+
+
 MADE_UP = "I hold 4711 posts of yours, and nothing else."
 
 
