@@ -53,7 +53,7 @@ def told_outside(friction: Friction, proposal: Proposal) -> dict[str, str | int]
         "category": friction.category,
         "occurrences": int(proposal.evidence.get("occurrences", 0)),
         "days": int(proposal.evidence.get("days", 0)),
-        "total": friction.occurrences,
+        "total": friction.own,
         "since": friction.first_at[:_DAY],
         "version": __version__,
     }

@@ -122,9 +122,9 @@ class ProposalGates:
 
 
 def evidence_of(friction: Friction, now: datetime, day: timedelta) -> dict[str, Any]:
-    """Return the evidence for a proposal about a friction."""
-    count, own, days = within_a_week(friction, now, day)
-    return {"occurrences": count, "own": own, "days": days, "entries": friction.own_entries}
+    """Return the evidence for a proposal about a friction: its own occurrences, as others' count for nothing."""
+    _, own, days = within_a_week(friction, now, day)
+    return {"occurrences": own, "days": days, "entries": friction.own_entries}
 
 
 def counted_at(proposal: Proposal, day: timedelta) -> datetime:
@@ -133,9 +133,10 @@ def counted_at(proposal: Proposal, day: timedelta) -> datetime:
 
 
 def outcome_of(proposal: Proposal, friction: Friction, day: timedelta) -> ProposalStep:
-    """Return `mended` if the friction occurs at most half as often after the proposal was taken, else `again`."""
-    end = counted_at(proposal, day)
-    before, after = int(proposal.evidence["occurrences"]), friction.within(end - COUNTED_DAYS * day, end)[0]
+    """Return `mended` if it occurs by itself at most half as often after the proposal was taken, else `again`."""
+    end, week = counted_at(proposal, day), COUNTED_DAYS * day
+    _, before, _ = friction.within(end - 2 * week, end - week)
+    _, after, _ = friction.within(end - week, end)
     told = f"{before} in the seven days before, {after} in the seven days after"
     return ProposalStep("mended" if 2 * after <= before else "again", reason=told)
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from common.clock import FakeClock
+from common.clock import FakeClock, iso
 from common.provenance import Provenance
 from modules.runtime.journal.types import Entry, EntryKind
 from modules.services.craft.friction import Friction, FrictionState
-from modules.services.craft.proposals import friction_stands
+from modules.services.craft.proposals import Proposal, evidence_of, friction_stands, outcome_of
 from modules.services.craft.record import FRICTION_FILE, FrictionRecord
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction
@@ -260,3 +260,24 @@ async def test_what_expired_and_what_came_of_getting_better_is_none(running: Run
     ):
         await running.journal.record(entry)
     assert await record_of(running, tmp_path).count() == []
+
+
+async def test_a_proposal_rests_on_own_occurrences_and_is_judged_by_the_weeks_around_its_taking(
+    running: RunningOutbox, tmp_path: Path
+) -> None:
+    record = record_of(running, tmp_path)
+    for _ in range(20):
+        await running.journal.record(turn(rests_on="stranger"))
+    found = await on_two_days(running, record, turn())
+    begun, clock, day = running.clock.now(), running.clock, record.day
+    evidence = evidence_of(found, begun, day)
+    assert (evidence["occurrences"], evidence["days"]) == (3, 2)
+    await clock.advance(10 * DAY_S)
+    for _ in range(4):
+        await running.journal.record(turn())
+    taken = Proposal(1, iso(begun), found.id, "", "skill", evidence, "taken", decided_at=iso(clock.now()))
+    await clock.advance(3 * DAY_S)
+    for rests_on in ("self", "self", *["stranger"] * 20):
+        await running.journal.record(turn(rests_on=rests_on))
+    (found,) = await record.count()
+    assert outcome_of(taken, found, day).state == "mended", "four before, two after"
