@@ -27,6 +27,6 @@ def run_budget(
     settings, home = at_hand(root)
     with reading(home.database) as connection:
         report = report_at(connection, settings, (clock or SystemClock()).now())
-        past = ledger.days(connection, days)
+        past = ledger.days(connection, report.day, days)
     found = asdict(report) | {"days": [asdict(day) for day in past]}
     write_answer(found, [*lines(report), *day_lines(past)], as_json=as_json)

@@ -97,7 +97,7 @@ class Metrics:
                 "Decisions and errors of the day.",
                 [({"kind": kind, "loop": loop, "outcome": act}, count) for kind, loop, act, count in counts],
             ),
-            ("acts_total", "counter", "Acts of the day.", [({"kind": kind}, n) for kind, n in day.done.items()]),
+            ("acts", "gauge", "Acts of the day that stand.", [({"kind": kind}, n) for kind, n in day.done.items()]),
             ("model_calls_total", "counter", "Calls of the model of the day.", [({}, day.spent.calls)]),
             ("budget_used", "gauge", "What the day has cost.", _known("unit", spent)),
             ("budget_cap", "gauge", "What the day may cost.", _known("unit", caps)),

@@ -251,8 +251,8 @@ class PageFacts:
         zone, now = self.settings.soul_timezone, self.clock.now()
         since = iso(now - timedelta(days=_DAYS))
         with reading(self.home.database) as connection:
-            days = ledger.days(connection, _DAYS)
             report = report_at(connection, self.settings, now)
+            days = ledger.days(connection, report.day, _DAYS)
             acts = store.done_at_since(connection, since)
         return {
             "purposes": [(purpose(one.name), one.calls, one.tokens) for one in report.by_purpose],

@@ -259,12 +259,12 @@ def shares(connection: sqlite3.Connection, day: str) -> tuple[tuple[Share, ...],
     return (_shares(connection, day, "purpose"), _shares(connection, day, "model"))
 
 
-def days(connection: sqlite3.Connection, limit: int) -> list[Day]:
-    """Return the last `limit` days with calls, newest first."""
+def days(connection: sqlite3.Connection, today: str, count: int) -> list[Day]:
+    """Return those of the last `count` days, `today` included, that had calls, newest first."""
     rows = connection.execute(
         f"SELECT day, {_TOTALS}, (SELECT told_step FROM budget_days AS told WHERE told.day = model_calls.day)"  # noqa: S608 - ours
-        " AS step FROM model_calls GROUP BY day ORDER BY day DESC LIMIT ?",
-        (limit,),
+        " AS step FROM model_calls WHERE day > date(?, ?) GROUP BY day ORDER BY day DESC",
+        (today, f"-{count} days"),
     )
     return [Day(row["day"], row["calls"], row["tokens"], _usd(row), row["step"] or "") for row in rows]
 

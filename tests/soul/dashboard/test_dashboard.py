@@ -308,6 +308,7 @@ async def test_a_monitor_reads_figures_with_the_token_and_health_without_and_nei
             figures = (await monitor.get("/metrics", headers=bearer)).text
             assert 'soul_entries_total{soul="rowan",kind="decision",loop="awareness",outcome="silent"} 1' in figures
             assert 'soul_alive{soul="rowan"} 1' in figures
+            assert "# TYPE soul_acts gauge" in figures, "a deleted act counts no more"
             for private in ("did:", "at://", "kit", "joke", token):
                 assert private not in figures
             health = [(await monitor.get(path)).status_code for path in ("/healthz", "/readyz")]

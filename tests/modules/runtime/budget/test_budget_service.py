@@ -301,6 +301,10 @@ async def test_programs_get_json_with_as_many_days_as_they_ask_for(
     run_budget(home.root, as_json=True, days=2, clock=one.clock)
     found = json.loads(capsys.readouterr().out)
     assert [day["day"] for day in found["days"]] == ["2026-01-07", "2026-01-06"]
+    one.clock.jump(86_400)
+    run_budget(home.root, as_json=True, days=2, clock=one.clock)
+    later = json.loads(capsys.readouterr().out)
+    assert [day["day"] for day in later["days"]] == ["2026-01-07"], "days without calls count too"
     assert found["step"] == "normal"
     assert found["tokens"]["reserved"] > 1000
     assert found["tokens"]["cap"] == 100_000
