@@ -13,6 +13,7 @@ from tests.outbox_rows import newest_intents
 from tests.running_town import RunningTown, awake, call, replying
 from town.atproto.service import Fault
 from town.model.service import BadRequest
+from town.model.service import Fault as ModelFault
 from town.model.types import ChatRequest, Completion
 
 
@@ -156,7 +157,7 @@ async def test_after_an_outage_of_the_model_people_are_answered_at_once_as_their
     posts = (("kit", "is tin loud?"), ("kit", "is slate?"), ("kit", "is reed?"), ("sam", "what have you got on me?"))
     asked = {running_town.network.post_as(running_town.account(by), f"@rowan.test {said}")[0] for by, said in posts}
     running_town.mind.answer = lambda _: call("stay_silent", reason="nothing to add")
-    running_town.mind_faults.arm(Fault("rate_limited", times=1_000, seconds=0))
+    running_town.mind_faults.arm(ModelFault("rate_limited", times=1_000, seconds=0))
     async with awake(home) as life:
         for _ in range(10):
             await life.look()
