@@ -38,6 +38,7 @@ from tests.scenarios.github_talk import (
 )
 from tests.sending import while_it_sends
 from town.github.values import Fault, StoredIssue, StoredRepo
+from town.model.service import Fault as ModelFault
 from town.model.types import ChatRequest, Completion
 
 BAN = {"CONTRIBUTING": "AI-generated issues are not accepted."}
@@ -578,3 +579,18 @@ async def test_a_crowd_takes_neither_all_turns_nor_the_owners_share_of_what_is_s
             of_owner = call(place, "owner")
             await meet(soul)
             assert len(of_owner.comments) == 1
+
+
+@pytest.mark.slow
+async def test_calls_that_no_model_read_take_no_turns_from_those_after_an_outage(running_town: RunningTown) -> None:
+    async with open_place(running_town, "owner") as place:
+        asked = [call(place, f"caller-{number}") for number in range(9)]
+        running_town.mind_faults.arm(ModelFault("rate_limited", times=10_000, seconds=0))
+        async with awake(place.home(SOUL_SPEED="1"), clock=CLOCK) as soul:
+            for _ in range(3):
+                await meet(soul)
+            running_town.mind.answer = minding(*(f"Measure {number} of them." for number in range(99)))
+            running_town.mind_faults.clear()
+            soul.passes(900)
+            await meet(soul)
+    assert sum(len(one.comments) for one in asked) == min(len(asked), GITHUB_CREATIONS_OF_OTHERS.limit)
