@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from operator import itemgetter
-from typing import Literal
+from typing import Literal, get_args
 
 from cachetools import LRUCache
 
