@@ -1,8 +1,9 @@
 """Validates what a model reports before anything else uses it: its decision about a turn in the agent space. Pure.
 
 Field names and words of a fixed set are recognised however a model spells them. Placeholders of small models (`"none"`,
-an issue 0) count as left out; no value is converted if that could change its meaning. The impression that somebody's
-words leave comes with the call that answers them.
+an issue 0) count as left out; no value is converted if that could change its meaning. Text of digits is taken as a
+whole number where the schema has one. The impression that somebody's words leave comes with the call that answers
+them.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ Impression = Annotated[Impressed, BeforeValidator(_known_or_none)]
 
 
 _TRUTH = {"true": True, "false": False}
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,15}")
 _CHOICES = ("anyOf", "oneOf", "allOf")
 _DEFINED = "#/$defs/"
 
@@ -77,10 +79,19 @@ def _value(schema: Schema, value: Any, defined: Schema) -> Any:  # noqa: ANN401 
     if isinstance(value, list):
         item: Schema = next((one["items"] for one in kinds if "items" in one), {})
         return [_value(item, one, defined) for one in value]
-    if not isinstance(value, str) or any(one.get("type") == "string" and "enum" not in one for one in kinds):
+    return _scalar(kinds, value)
+
+
+def _scalar(kinds: Sequence[Schema], value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    types = {one.get("type") for one in kinds if "enum" not in one}
+    if isinstance(value, float) and value.is_integer() and "integer" in types:
+        return int(value)
+    if not isinstance(value, str) or "string" in types:
         return value
-    if any(one.get("type") == "boolean" for one in kinds) and value.strip().casefold() in _TRUTH:
+    if "boolean" in types and value.strip().casefold() in _TRUTH:
         return _TRUTH[value.strip().casefold()]
+    if "integer" in types and _WHOLE_NUMBER.fullmatch(value.strip()):
+        return int(value)
     words = {word for one in kinds for word in (*one.get("enum", ()), one.get("const")) if isinstance(word, str)}
     spelt = [word for word in words if squashed(word) == squashed(value)]
     return spelt[0] if len(spelt) == 1 else value

@@ -151,6 +151,9 @@ class Sent(BaseModel):
     colour: Colour = Colour.BLUE
     either: Colour | str = ""
     inner: Inner | None = None
+    line: int | None = None
+    lines: list[int] = []
+    issue: int | str = ""
 
 
 @pytest.mark.parametrize(
@@ -172,9 +175,16 @@ class Sent(BaseModel):
         ({"inner": {"postUri": "at://x"}}, {"inner": {"post_uri": "at://x"}}),
         ({"KIND": "comment_issue", "kind": "create_issue"}, {"kind": "create_issue"}),
         ({"other": "true"}, {"other": "true"}),
+        (
+            {"line": " 150 ", "lines": ["3", 4.0, 4.5, "4.5", "four", True]},
+            {"line": 150, "lines": [3, 4, 4.5, "4.5", "four", True]},
+        ),
+        ({"line": "9" * 5000, "issue": "12"}, {"line": "9" * 5000, "issue": "12"}),
     ],
 )
-def test_names_and_words_of_a_fixed_set_are_known_in_every_spelling(sent: dict[str, Any], home: dict[str, Any]) -> None:
+def test_names_whole_numbers_and_words_of_a_fixed_set_are_known_in_every_spelling(
+    sent: dict[str, Any], home: dict[str, Any]
+) -> None:
     assert brought_home(Sent.model_json_schema(), sent) == home
 
 
