@@ -36,6 +36,7 @@ _NAMES = ("name", "tool", "tool_name", "function", "action")
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "params", "action_input", "tool_input")
 _SURE_NAMES, _SURE_ARGUMENTS = ("name", "tool", "tool_name"), ("arguments", "parameters", "args", "tool_input")
 _MAX_STARTS = 64
+_CUT_CALL = "your answer was cut at its greatest length, so nothing was run; send less at once, in several calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ def parse_arguments(raw: str) -> tuple[dict[str, Any], str]:
     if isinstance(value, dict):
         return value, ""
     answer = without_reasoning(raw)
-    inside = next((found for _, _, found in _objects(answer) if found is not None), None)
+    is_whole = _balanced_end(answer, max(0, answer.find("{"))) is not None
+    inside = next((found for _, _, found in _objects(answer) if found is not None), None) if is_whole else None
     return ({}, "the arguments are not one JSON object") if inside is None else (inside, "")
 
 
@@ -301,6 +303,8 @@ def read(
     if calls:
         calls[0] = replace(calls[0], service_fields=with_whole_pairs(answer.service_fields) | calls[0].service_fields)
     cut, refusal = answer.is_cut, "" if calls else with_whole_pairs(answer.refusal)
+    if cut and calls and calls[-1].malformed:
+        calls[-1] = replace(calls[-1], malformed=_CUT_CALL)
     whole = any(not call.malformed for call in calls)
     return ChatResult(
         text="" if refusal else text,

@@ -11,7 +11,7 @@ from common.clock import Clock, parse_iso
 from common.errors import PromptTooLong
 from common.facts import CodingFacts, ToolOutcome, TurnFacts
 from common.text.untrusted import clean
-from modules.runtime.llm.dialect import Block, Message, Text, ToolAnswer, ToolCall
+from modules.runtime.llm.dialect import Block, Message, Text, ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.sandbox.runner import Sandbox
 from modules.runtime.scheduler.scheduler import Attention
@@ -174,14 +174,14 @@ class CodingAgent:
     async def _step(
         self, job: CodingJob, hands: Hands, conversation: CodingConversation, steps: Sequence[CodingStep]
     ) -> CodingStep:
-        own, (_, usd) = job.reporting, used(steps)
+        _, usd = used(steps)
         left = None if self.limits.usd is None else self.limits.usd - usd
         await self.budget.hold(PURPOSE, tokens=set_aside(steps, self.limits), usd=left)
         async with self.attention.take(PURPOSE):
             result = await self.gateway.chat_with_tools(
                 conversation.messages(job.message, steps),
                 system=self.skills.section(conversation.skill, "System Prompt"),
-                tools=[*hands.looking(), *own.specs] if own else hands.specs(is_round=job.is_round),
+                tools=_tools(job, hands),
                 tool_choice="required",
                 max_tokens=_ANSWER_TOKENS,
                 purpose=PURPOSE,
@@ -196,20 +196,20 @@ class CodingAgent:
         self, job: CodingJob, hands: Hands, before: Sequence[CodingStep], step: CodingStep
     ) -> CodingStep:
         """Carry out a step and store the results. Calls after one that ends the job are dropped."""
-        answers = [] if job.is_new else list(step.answers or ())
+        answers, tools = [] if job.is_new else list(step.answers or ()), _tools(job, hands)
         for call in step.calls[len(answers) :]:
-            if unread := _unread(job, call):
-                answers.append(await hands.carry_out(replace(call, malformed=unread)))
+            if job.reporting and call.name != FINISH and call.name in {one.name for one in job.reporting.specs}:
+                earlier = [*(one for done in before for one in done.calls), *step.calls[: len(answers)]]
+                answers.append(job.reporting.answer(call, earlier))
+            elif unread := hands.unread(call, tools):
+                answers.append(unread)
             elif call.name == FINISH:
                 done = [pair for one in before for pair in zip(one.calls, one.answers or (), strict=False)]
                 answers.append(await self._finished(job, hands, [*done, *zip(step.calls, answers, strict=False)], call))
             elif call.name == BLOCKED:
                 answers.append(ToolAnswer(call.id, call.name, ""))
-            elif job.reporting and call.name in {one.name for one in job.reporting.specs}:
-                earlier = [*(one for done in before for one in done.calls), *step.calls[: len(answers)]]
-                answers.append(job.reporting.answer(call, earlier))
             else:
-                answers.append(await hands.carry_out(call))
+                answers.append(await hands.carry_out(call, tools))
             if _is_end(call, answers[-1]):
                 break
             await self.store.put(job.key, job.epoch, replace(step, answers=tuple(answers)))
@@ -248,14 +248,9 @@ def _is_found(call: ToolCall) -> bool:
     return call.input.get(ALREADY_THERE) is True
 
 
-def _unread(job: CodingJob, call: ToolCall) -> str:
-    """Return why a call that would end the job cannot be read: a fault, or an argument that it lacks; else ""."""
-    summary = () if job.reporting else ("summary", DESCRIPTION) if job.is_round else ("summary",)
-    needed = {FINISH: summary, BLOCKED: ("reason",)}.get(call.name)
-    if needed is None:
-        return ""
-    lacks = (f"no {name}" for name in needed if not str(call.input.get(name) or "").strip())
-    return call.malformed or next(lacks, "")
+def _tools(job: CodingJob, hands: Hands) -> list[ToolSpec]:
+    """Return the tools of a job as the model sees them."""
+    return [*hands.looking(), *job.reporting.specs] if job.reporting else hands.specs(is_round=job.is_round)
 
 
 def _is_end(call: ToolCall, answer: ToolAnswer) -> bool:

@@ -7,6 +7,7 @@ task ends.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ from common.text.github_text import (
     read_source,
 )
 from common.text.strings import both_ends
-from common.text.untrusted import clean, legible
+from common.text.untrusted import clean, legible, one_line
 from modules.runtime.llm.dialect import ToolAnswer, ToolCall, ToolSpec
 from modules.runtime.sandbox.policy import WORK, Limits
 from modules.runtime.sandbox.runner import Sandbox
@@ -49,6 +50,7 @@ _READ_CHARS, _LINE_CHARS = 16_000, 2_000
 _MOST_FILE_BYTES, _MOST_WRITTEN_CHARS, _MOST_PATTERN_CHARS = 1_000_000, 200_000, 1_000
 _MOST_FILES, _MOST_HITS, _HIT_CHARS, _MOST_PLACES = 300, 60, 200, 20
 _SEARCH_S = 10.0
+_NAME_CHARS, _SENT_CHARS = 60, 200
 _MOST_WALKED = 20_000
 """The most files below a folder that are listed or searched."""
 _NOT_LISTED = NOT_SOURCE | {"__pycache__", ".pytest_cache"}
@@ -133,7 +135,7 @@ class TreeFiles:
 
     def write_file(self, given: Mapping[str, Any]) -> str:
         """Write a whole file, in the encoding and with the line ends of the file that it replaces."""
-        said, content = given["path"], given["content"]
+        said, content = given["path"], _content(given)
         path = self.place(said, writes=True)
         if len(content) > _MOST_WRITTEN_CHARS:
             raise RefusedCall("Too Long", path=said)
@@ -243,6 +245,13 @@ def _around(line: str, at: int) -> str:
     return f"{'…' if begin else ''}{line[begin : begin + _HIT_CHARS]}"
 
 
+def _content(given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the content of a file; a value that is sent as it stands for a JSON file is the text of that value."""
+    content = given.get(CONTENT)
+    is_value = isinstance(content, dict | list) and str(given.get("path")).endswith(".json")
+    return f"{json.dumps(content, indent=2, ensure_ascii=False)}\n" if is_value else content
+
+
 def _text(given: Mapping[str, Any], name: str) -> str:
     value = given.get(name, "")
     return value if isinstance(value, str) else ""
@@ -258,6 +267,7 @@ _NEW_FILE = "\nnew file mode "
 
 SKILL = "coding"
 FINISH, BLOCKED, RUN = "finish", "blocked", "run"
+CONTENT = "content"
 READING = ("list_files", "read_file", "search")
 DESCRIPTION = "description"
 """The argument of `finish` in a round: what the whole pull request does now."""
@@ -319,16 +329,36 @@ class Hands:
         """Return the tools that read files or run programs."""
         return [one for one in self.specs() if one.name in {*READING, RUN}]
 
-    async def carry_out(self, call: ToolCall) -> ToolAnswer:
-        """Carry out a call and return the answer; a wrong call gives an error that the model reads."""
+    async def carry_out(self, call: ToolCall, tools: Sequence[ToolSpec] = ()) -> ToolAnswer:
+        """Carry out a call of one of `tools`, which are all by default; a wrong call gives an error for the model."""
+        if refused := self.unread(call, tools):
+            return refused
         try:
             text = await self._carry_out(call)
-        except RefusedCall as refused:
-            words = {name: str(value) for name, value in refused.words.items()}
-            told = self.skills.render(SKILL, "Answers", refused.answer, **words)
-            return ToolAnswer(call.id, call.name, clean(told), is_error=True)
+        except RefusedCall as refusal:
+            return self._refused(call, refusal)
         told = clean(text) or self.skills.subsection(SKILL, "Answers", "Nothing").strip()
         return ToolAnswer(call.id, call.name, told)
+
+    def unread(self, call: ToolCall, tools: Sequence[ToolSpec] = ()) -> ToolAnswer | None:
+        """Return what the model reads if a call cannot be read as one of `tools`; None if it can."""
+        offered = {one.name: one.input_schema for one in tools or self.specs()}
+        if call.name not in offered:
+            name, names = one_line(call.name, _NAME_CHARS), ", ".join(offered)
+            return self._refused(call, RefusedCall("No Tool", tool=name, names=names))
+        needed = offered[call.name]["required"]
+        field = next((name for name in needed if not _holds(call, name)), "")
+        if not (call.malformed or field):
+            return None
+        takes = ", ".join(name if name in needed else f"{name} (optional)" for name in offered[call.name]["properties"])
+        sent = one_line(", ".join(call.input), _SENT_CHARS)
+        words = {"tool": call.name, "problem": call.malformed, "field": field, "sent": sent, "takes": takes}
+        return self._refused(call, RefusedCall("Not Understood", **words))
+
+    def _refused(self, call: ToolCall, refusal: RefusedCall) -> ToolAnswer:
+        words = {name: str(value) for name, value in refusal.words.items()}
+        told = self.skills.render(SKILL, "Answers", refusal.answer, **words)
+        return ToolAnswer(call.id, call.name, clean(told), is_error=True)
 
     async def unseen(self, done: Iterable[tuple[ToolCall, ToolAnswer]], named: Sequence[str]) -> str:
         """Return the diff of changes that the model neither made itself nor saw as they are now; "" if none.
@@ -361,10 +391,6 @@ class Hands:
         return clean("\n".join([*map(_whole, left), told])) if left else ""
 
     async def _carry_out(self, call: ToolCall) -> str:
-        if call.malformed or call.name not in _ARGUMENTS:
-            raise RefusedCall("Not Understood", reason=call.malformed or call.name)
-        if wrong := next((name for name in _ARGUMENTS[call.name][1] if not isinstance(call.input.get(name), str)), ""):
-            raise RefusedCall("Not Understood", reason=wrong)
         apart = {"run": self._run, "diff": self._diff, "restore": self._restore, "history": self._history}
         try:
             if call.name in apart:
@@ -426,6 +452,12 @@ class Hands:
             return _read(await worktree.log(self.room.base, path))
         last = last if isinstance(last, int) else first
         return both_ends(_read(await worktree.blame(self.room.base, path, first, max(first, last))), _DIFF_CHARS)
+
+
+def _holds(call: ToolCall, name: str) -> bool:
+    """Return whether a call holds the text that it needs; what ends a job must say something."""
+    value = _content(call.input) if name == CONTENT else call.input.get(name)
+    return isinstance(value, str) and (call.name not in {FINISH, BLOCKED} or bool(value.strip()))
 
 
 def _is_removed(path: str, commands: Iterable[str]) -> bool:

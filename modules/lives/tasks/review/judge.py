@@ -29,7 +29,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.claims.claim_requests import PlanReader
-from modules.services.coding.hands import READING, RUN, Hands
+from modules.services.coding.hands import RUN, Hands
 from modules.services.coding.suite_words import failures, outcomes, printed
 from modules.services.coding.suites import SuiteChange, SuiteState
 from modules.services.coding.test_output import essential_lines
@@ -164,13 +164,10 @@ class ReviewTools:
         """Return the tools as the model sees them."""
         return [one for one in self.reading.looking() if self.running or one.name != RUN]
 
-    async def carry_out(self, call: ToolCall) -> ToolAnswer:
-        """Carry out a call, and return its result; other tools are refused. Raises `SoulError` as the sandbox does."""
-        if call.name == RUN and self.running:
-            return await self.running.carry_out(call)
-        if call.name not in READING:
-            call = replace(call, malformed=call.malformed or call.name)
-        return await self.reading.carry_out(call)
+    async def carry_out(self, call: ToolCall, tools: Sequence[ToolSpec]) -> ToolAnswer:
+        """Carry out a call of one of `tools`, and return its result. Raises `SoulError` as the sandbox does."""
+        hands = self.running if call.name == RUN and self.running else self.reading
+        return await hands.carry_out(call, tools)
 
 
 SKILL = "code-review"
@@ -309,7 +306,7 @@ class Judge:
 
     async def _answer(self, call: ToolCall, looks: ReviewTools) -> ToolAnswer:
         if call.name != TOOL:
-            return await looks.carry_out(call)
+            return await looks.carry_out(call, [self._tool(), *looks.specs()])
         return ToolAnswer(call.id, call.name, self.skills.section(SKILL, "No Call"), is_error=True)
 
     def _tool(self) -> ToolSpec:

@@ -207,7 +207,9 @@ def test_arguments_are_read_out_of_prose_fences_and_double_encoding(raw: str, ar
     assert parse_arguments(raw) == (arguments, "")
 
 
-@pytest.mark.parametrize("raw", ['{"a": 1', "[1, 2]", "no json", "null", "{" * 5000])
+@pytest.mark.parametrize(
+    "raw", ['{"a": 1', '{"a": {}, "b": "', '{"a": "x = {};', "[1, 2]", "no json", "null", "{" * 5000]
+)
 def test_what_is_no_object_is_said_to_be_malformed(raw: str) -> None:
     arguments, why = parse_arguments(raw)
     assert arguments == {}

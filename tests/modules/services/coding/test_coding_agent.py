@@ -154,6 +154,41 @@ async def test_the_marks_in_the_code_of_a_summary_stay(tmp_path: Path) -> None:
         assert end == CodingEnd("finished", "`<s>` is escaped.")
 
 
+async def test_a_wrong_call_is_told_what_was_sent_what_is_taken_and_which_tools_there_are(tmp_path: Path) -> None:
+    cut = calls(("write_file", '{"path": "beds.js", "content": "const beds = {};'), finish="length")
+    async with open_coding(tmp_path) as rig:
+        rig.holds(beds__py="A = 1\n")
+        await rig.work(
+            does("edit_file", path="beds.py", old_string="A", new_string="B"),
+            does("write_file", path="beds.py", content={"A": 2}),
+            does("bash", command="ls"),
+            cut,
+            cut,
+            does("blocked", reason="closed"),
+        )
+        unknown_fields, no_text, no_tool, too_long, _ = await rig.answers()
+        for word in ("`old`", "old_string", "new_string", "old, new, all"):
+            assert word in unknown_fields
+        assert "`content`" in no_text
+        assert (rig.tree / "beds.py").read_text() == "A = 1\n"
+        assert "bash" in no_tool
+        assert "list_files, read_file, search, write_file, edit_file, run" in no_tool
+        assert "cut" in too_long
+        assert not (rig.tree / "beds.js").exists()
+
+
+async def test_lines_and_json_are_taken_as_they_are_meant(tmp_path: Path) -> None:
+    async with open_coding(tmp_path) as rig:
+        rig.holds(beds__py="A = 1\nB = 2\nC = 3\n")
+        await rig.work(
+            does("read_file", path="beds.py", from_line="2", to_line="2"),
+            does("write_file", path="package.json", content={"name": "beds", "files": ["ä"]}),
+            does("blocked", reason="closed"),
+        )
+        assert (await rig.answers())[0].endswith("\n2\tB = 2")
+        assert (rig.tree / "package.json").read_text() == '{\n  "name": "beds",\n  "files": [\n    "ä"\n  ]\n}\n'
+
+
 async def test_a_task_ends_before_the_step_that_would_pass_its_limit(tmp_path: Path) -> None:
     looks = [does("search", text=f"bed {number}") for number in range(9)]
     async with open_coding(tmp_path) as rig:
