@@ -37,7 +37,7 @@ COMMENT_MOST_CHARS = 3_000
 _SKILL = "github-response"
 _REVIEW_SKILL = "pr-review"
 _TEMPLATES = (SYSTEM_SECTION, "User Message Template", "Source", "Hidden", "No Comments")
-_OF_FORM = frozenset({"Introduction", "Repeats", "Loops", "Unfinished"})
+_OF_FORM = frozenset({"Repeats", "Loops", "Unfinished"})
 
 
 class CommentInput(BaseModel):
@@ -97,8 +97,8 @@ class GitHubTools:
     def _checked(self, body: str, turn: Turn) -> tuple[str, str]:
         """Return the text to send, and why it must not be sent ("" if it may).
 
-        In the second draft of a turn, the sentences that must not be sent are left out. The owner is answered whatever
-        the form of that draft is.
+        In the second draft of a turn, the sentences that must not be sent are left out, and an introduction may stay.
+        The owner is answered whatever the form of that draft is.
         """
         subject = subject_of(turn, IssueTurn)
         text = strip_self_mention(clean(body, is_ours=True), subject.login)
@@ -106,7 +106,7 @@ class GitHubTools:
         if problem and subject.revision.asked:
             text = sayable(text, self._scaffold(subject), _said(subject))
             problem = self._problem(text, subject)
-            if turn.importance == "owner" and problem in _OF_FORM:
+            if problem == "Introduction" or (turn.importance == "owner" and problem in _OF_FORM):
                 problem = ""
         return text, problem
 
@@ -140,11 +140,11 @@ class GitHubTools:
             return "Empty"
         if len(text) > COMMENT_MOST_CHARS:
             return "Too Long"
-        if opens_with_introduction(text, self._names):
+        said = _said(subject)
+        if not asks(said[-1]) and opens_with_introduction(text, self._names):
             return "Introduction"
         if repeats_own(text, subject.thread, subject.login):
             return "Repeats"
-        said = _said(subject)
         found = reply_problem(text, said, self._scaffold(subject), may_thank=False, asked=said[-1])
         return "Repeats" if found == "thanks" else (found or "").capitalize()
 

@@ -122,13 +122,25 @@ async def test_a_thread_that_is_gone_is_given_up(place: Place) -> None:
 
 
 async def test_a_comment_of_bad_form_is_sent_back_once_and_then_the_owner_is_answered(place: Place) -> None:
-    place.town.mind.answer = minding("I'm Rowan, an AI agent. The narrow one.", "Let me introduce myself: Rowan.")
+    place.town.mind.answer = minding("Well, narrow is…", "Narrow, or…")
     home = place.home()
     place.post_link()
     async with awake(home, clock=CLOCK) as soul:
         await look(soul)
         assert await acts(soul) == [("commented", "owner-request")]
-    assert place.comments == ["Let me introduce myself: Rowan."]
+    assert place.comments == ["Narrow, or…"]
+
+
+async def test_who_asks_whether_the_soul_is_a_bot_is_told_yes(place: Place) -> None:
+    told, draft = "I'm an AI agent, yes.", "I'm Rowan, an AI agent. The wide one."
+    place.town.mind.answer = minding(told, draft, draft)
+    async with awake(place.home(), clock=CLOCK) as soul:
+        await look(soul)
+        place.say("kit", "@rowan are you a bot?")
+        await look(soul)
+        place.say("kit", "@rowan tell me who you are, and which you would take.")
+        await look(soul)
+    assert place.comments == [told, draft]
 
 
 async def test_a_social_life_looks_at_no_thread_and_has_no_tool_for_one(place: Place) -> None:
