@@ -55,7 +55,7 @@ from local_tools.bluesky_turns import (
 )
 from local_tools.words import REASON_CHARS, ToolWords, subject_of
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
-from modules.lives.bluesky.reply_check import ReplyProblem
+from modules.lives.bluesky.reply_check import ReplyProblem, calls_for_answer
 from modules.lives.bluesky.types import SILENCE_TOOL, Act, ActTerms, ExpressionTurn, MadeThing, Published, ThreadTurn
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
@@ -140,6 +140,7 @@ class BlueskyTools:
             pictures=(shown.described(alt_text),) if shown else (),
             is_unanswered=thread is not None and thread.is_unanswered and target == thread.notification.ref,
             adds=adds,
+            is_asked=thread is not None and calls_for_answer(thread.notification.text),
             promise=args.promise,
         )
         if published.status == "liked_instead":

@@ -139,7 +139,7 @@ class ReplyCheck:
 
         The owner always gets an answer: the second draft for them is refused only for words of our prompt, or for a
         claim to be a person. Mere thanks may be sent to the owner, and at the end of a conversation; if we have replied
-        before and no question was asked, the publisher sends a like instead.
+        before and were asked for nothing, the publisher sends a like instead.
         """
         if thread.is_owner and thread.revisions.asked_for_better:
             return unsayable(text, thread.scaffold, thread.said)
@@ -147,15 +147,15 @@ class ReplyCheck:
             return "repeats them"
         if any(repeats(text, told) for told in thread.revisions.told_done):
             return "repeats"
-        spoken = self.publisher.has_spoken(thread.root) and not asks(thread.notification.text)
+        asked, spoken = thread.notification.text, self.publisher.has_spoken(thread.root)
         may_thank = closing or thread.is_owner or spoken
         meanwhile = thread.revisions.peers_since
         said = (*thread.said, *meanwhile)
         # NOTE(self): what we made is news, even if the text is similar to that of others who made a part of it.
         peers_said = () if thread.revisions.made else (*thread.peers_said, *meanwhile)
-        if found := reply_problem(text, said, thread.scaffold, may_thank=may_thank):
+        if found := reply_problem(text, said, thread.scaffold, may_thank=may_thank, asked=asked):
             return found
-        suspected = suspected_echo(text, said, peers_said)
+        suspected = suspected_echo(text, (asked,) if asks(asked) else said, peers_said)
         return suspected.problem if suspected and await self._is_echo(text, suspected, thread, turn) else None
 
     async def _is_echo(self, text: str, suspected: SuspectedEcho, thread: ThreadTurn, turn: Turn) -> bool:

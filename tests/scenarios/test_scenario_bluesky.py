@@ -96,6 +96,27 @@ async def test_a_second_reply_that_only_closes_becomes_a_like(running_town: Runn
     assert uri != again
 
 
+async def test_who_asks_is_given_an_answer_that_another_was_given_and_agreement_is_one(
+    running_town: RunningTown,
+) -> None:
+    home, kit, ada, said = (
+        running_town.make_home("rowan"),
+        *map(running_town.account, ("kit", "ada")),
+        "At seven, daily.",
+    )
+    running_town.mind.answer = replying(said)
+    first, _ = running_town.network.post_as(kit, "@rowan.test when does the gate open?")
+    async with awake(home) as life:
+        await life.look()
+        running_town.network.post_as(ada, "@rowan.test and when does it open on Sundays?", reply_to_uri=first)
+        running_town.mind.answer = replying(f"@ada.test {said}")
+        await life.look()
+        running_town.mind.answer = replying("Absolutely!")
+        running_town.network.post_as(ada, "@rowan.test are you sure of it?", reply_to_uri=first)
+        await life.look()
+    assert running_town.texts("rowan") == [said, f"@ada.test {said}", "Absolutely!"]
+
+
 async def test_a_post_that_the_model_was_not_shown_cannot_be_touched(running_town: RunningTown) -> None:
     kit, sam = running_town.account("kit"), running_town.account("sam")
     foreign, cid = running_town.network.post_as(sam, "A post in quite another thread.")

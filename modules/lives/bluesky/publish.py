@@ -334,13 +334,14 @@ class Publisher:
         pictures: Sequence[AttachedPicture] = (),
         is_unanswered: bool = False,
         adds: bool = False,
+        is_asked: bool = False,
         promise: str = "",
     ) -> Published:
         """Propose a reply to `parent`. Empty thanks in a thread where we already spoke become a like; so does a loop.
 
         `is_unanswered`: the thread was read for this turn, and has no reply of ours under `parent`. The outbox knows
         what was accepted but not sent yet. If there is a reply of ours, one that `adds` to it answers that reply, and
-        any other is refused.
+        any other is refused. `is_asked`: the parent asks for something, of which thanks may be the answer.
         """
         text = clean(text, is_ours=True)
         if problem := text_problem(text):
@@ -359,7 +360,7 @@ class Publisher:
         refs = {"parent": RecordRef(uri=parent.uri, cid=parent.cid), "root": RecordRef(uri=root.uri, cid=root.cid)}
         body = ReplyBody(text=text, promise=promise, **refs, **await self._their_post(parent), **_attached(pictures))
         action = replace(terms.proposed(body), media_id=_media_id(pictures))
-        if self.has_spoken(root) and only_acknowledges(text):
+        if not is_asked and self.has_spoken(root) and only_acknowledges(text):
             why = "we already spoke in this thread and this reply only closes it"
             return await self._like_instead(SELF_CHECK, action, parent, root, why)
         submitted = await self.outbox.submit(action)

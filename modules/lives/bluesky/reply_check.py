@@ -18,6 +18,7 @@ from common.text.echo import (
     tokenize_for_comparison,
 )
 from common.text.handles import WORD
+from common.text.host_intent import requests
 from common.text.patterns import lazy, lazy_regex
 from common.text.strings import normalize_post_text
 
@@ -205,14 +206,20 @@ def reply_problem(
         said: the posts of its thread, ours included, oldest first.
         scaffold: the words that only our own prompt has.
         may_thank: whether thanks alone are enough.
-        asked: the text that is answered; if it is a question, what was said before it may be said again.
+        asked: the text that is answered; if it asks for something, thanks, agreement or a sign may be the answer; if it
+            is a question, what was said before it may be said again.
 
     """
     if found := unsayable(text, scaffold, said) or _form_problem(text):
         return found
     if is_verbatim(text, (asked,) if asks(asked) else said):
         return "repeats"
-    return "thanks" if not may_thank and only_acknowledges(text) else None
+    return "thanks" if not (may_thank or calls_for_answer(asked)) and only_acknowledges(text) else None
+
+
+def calls_for_answer(text: str) -> bool:
+    """Return whether a text asks its reader something, or for something."""
+    return asks(text) or requests(text)
 
 
 def suspected_echo(text: str, said: Sequence[str], peers_said: Sequence[str] = ()) -> SuspectedEcho | None:

@@ -12,9 +12,8 @@ from adapters.atproto.types import Notification, Post, StrongRef
 from common.clock import parse_iso
 from common.constants import DAY_MS
 from common.provenance import Provenance
-from common.text.closings import asks, content_words, is_low_value_closing
-from common.text.host_intent import requests
-from modules.lives.bluesky.reply_check import Scaffold, SuspectedEcho
+from common.text.closings import content_words, is_low_value_closing
+from modules.lives.bluesky.reply_check import Scaffold, SuspectedEcho, calls_for_answer
 from modules.services.outbox.bodies import KnownBody
 from modules.services.outbox.policy import NO_WAIT
 from modules.services.outbox.types import ProposedAction, Wait
@@ -337,7 +336,7 @@ class Incoming:
     @property
     def asks_us(self) -> bool:
         """Whether a person asks for something; programs do not count, as they may ask each other without end."""
-        return not self.is_automated and any(asks(text) or requests(text) for text in self.said)
+        return not self.is_automated and any(map(calls_for_answer, self.said))
 
     @property
     def new_words(self) -> int:

@@ -115,6 +115,20 @@ def test_who_asks_again_may_be_told_again_and_not_be_given_the_question_back() -
     assert problem(OURS, "I prefer slate.") == "repeats"
 
 
+@pytest.mark.parametrize(
+    ("text", "asked", "problem"),
+    [
+        ("★★★★☆", "How was the film, in stars?", None),
+        ("Absolutely.", "Is tin louder?", None),
+        ("🌧️", "Tell me the sound of a roof in one sign.", None),
+        ("🌧️", "Rain sounds good on a roof.", "thanks"),
+        ("Absolutely.", "Tin is louder.", "thanks"),
+    ],
+)
+def test_agreement_or_a_sign_is_an_answer_where_one_was_asked_for(text: str, asked: str, problem: str | None) -> None:
+    assert reply_problem(text, [asked], SCAFFOLD, may_thank=False, asked=asked) == problem
+
+
 def test_words_of_our_prompt_that_a_post_said_too_may_be_said() -> None:
     reply = f"{TOLD} That is what I read."
     assert reply_problem(reply, [QUESTION], SCAFFOLD, may_thank=False) == "instructions"
