@@ -144,6 +144,13 @@ _NUMBER = re.compile(r"(?:https?://\S+/issues/|issue\s*)?#?(\d{1,9})", re.IGNORE
 _ISSUE_NUMBER = re.compile(r"(?<![\w&#])#(\d{1,9})(?![\w;])")
 
 
+def repository_name(said: str) -> str:
+    """Return the `owner/name` of a repository given by that or by the address of a page of it; "" if it is neither."""
+    page = _PAGE.fullmatch(said)
+    found = _REPO.fullmatch(page[1] if page else said)
+    return f"{found[1]}/{found[2]}" if found else ""
+
+
 class Commitment(BaseModel):
     """A commitment; `description` is the body of the artefact, `repo` is `owner/name` or only the short name.
 
@@ -186,13 +193,10 @@ class Commitment(BaseModel):
     def _repo(cls, value: str) -> str:
         if value.casefold() in _SAYS_NOTHING:
             return ""
-        page = _PAGE.fullmatch(value)
-        found = _REPO.fullmatch(page[1] if page else value)
-        if found is None and _SHORT_NAME.fullmatch(value):
-            return value
-        if found is None:
+        found = repository_name(value) or (value if _SHORT_NAME.fullmatch(value) else "")
+        if not found:
             raise ValueError("must look like owner/name")
-        return f"{found[1]}/{found[2]}"
+        return found
 
     @model_validator(mode="after")
     def _says_something(self) -> Commitment:

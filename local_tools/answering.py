@@ -19,6 +19,7 @@ from common.text.graphemes import grapheme_len, leading_sentences, shortened
 from common.text.untrusted import clean, one_line
 from local_tools.bluesky_turns import SilenceInput
 from local_tools.words import OWN_TOOLS, REASON_CHARS, ToolWords, subject_of
+from local_tools.workspace_inputs import AccountName, RepoName
 from modules.lives.bluesky.reply_check import Scaffold, repeats, reply_problem, sayable, scaffold_of
 from modules.lives.github.policy import opens_with_introduction, repeats_own, strip_self_mention
 from modules.lives.github.types import IssueTurn, ReviewTurn
@@ -44,8 +45,8 @@ class CommentInput(BaseModel):
     """A comment. Without `owner`, `repo` and `issue_number` it is for the thread of this turn."""
 
     body: str
-    owner: str = ""
-    repo: str = ""
+    owner: AccountName = ""
+    repo: RepoName = ""
     issue_number: int = 0
     impression: Impression = ""
     wish: str = ""

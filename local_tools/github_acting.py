@@ -15,15 +15,16 @@ from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from adapters.github.client import GitHub
-from adapters.github.types import Repo
+from adapters.github.types import Repo, is_repo
 from common.clock import Clock
 from common.provenance import Provenance
 from common.result import Err
 from common.settings import Settings
 from common.text.strings import normalized_title
 from common.text.untrusted import clean_value, one_line
-from local_tools.bluesky_turns import AccountName, act_terms, gives, is_by_owner, names
+from local_tools.bluesky_turns import act_terms, gives, is_by_owner, names
 from local_tools.words import REASON_CHARS, ToolStopped, ToolWords
+from local_tools.workspace_inputs import AccountName, InRepository, Labels, LongText
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
 from modules.lives.github.types import IssueTurn
 from modules.runtime.journal.rows import Journal
@@ -155,7 +156,7 @@ class PullLookInput(IssueListInput):
 class OrgReposInput(BaseModel):
     """The repositories of an organisation, the most recently pushed first."""
 
-    org: str
+    org: AccountName
     limit: int = Field(default=30, ge=1, le=100)
 
 
@@ -299,7 +300,7 @@ class GitHubActing:
             return Repo(owner, name)
         if not name and (only := self.services.workspaces.default()):
             return only
-        return Repo(owner, name) if owner and name else self.words.stop("No Repository")
+        return found if is_repo(found := Repo(owner, name)) else self.words.stop("No Repository")
 
     async def watch(self, repo: Repo, turn: Turn) -> dict[str, str]:
         """Watch a repository in which the owner asked in private for work; return what to add to the answer.

@@ -207,7 +207,7 @@ def _seen(turn: Turn) -> dict[str, str]:
 
 def _account_at(address: str) -> str:
     """Return the handle or DID that an address gives, alone or as the link of a profile; "" for any other address."""
-    name = account_name(address.strip().removeprefix("https://").removeprefix("bsky.app/profile/")).rstrip("/")
+    name = account_name(address)
     return name if "/" not in name and ("." in name or name.startswith("did:")) else ""
 
 

@@ -133,7 +133,7 @@ class RepositoryTools:
         return self._acting.read(told | _newest("said", said, left), uri=one.html_url)
 
     async def of_organisation(self, args: OrgReposInput, turn: Turn) -> ToolResult:
-        listed = await self._github.repositories.of_organization(args.org.strip(), sort="pushed", limit=args.limit)
+        listed = await self._github.repositories.of_organization(args.org, sort="pushed", limit=args.limit)
         return self._acting.listed(list(map(_of_repository, listed.or_raise())), args.limit, uri=self._github.address)
 
     async def own_organisations(self, _: NoInput, __: Turn) -> ToolResult:

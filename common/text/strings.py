@@ -18,6 +18,9 @@ from common.text.patterns import lazy_regex
 _URL = re.compile(r"https?://\S+")
 _BARE_URL = re.compile(r"(?<![\w@.-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}/\S*", re.IGNORECASE)
 _HANDLE = re.compile(r"@[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
+_PROFILE = re.compile(
+    r"(?:https?://)?(?:www\.)?(?:bsky\.app/profile|github\.com)/@?([^/\s?#]+)/?(?:[?#]\S*)?|at://([^/\s]+)/?"
+)
 _SPACE = re.compile(r"\s+")
 _SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _UNSEEN = re.compile(r"[\u00ad\u2060\ufeff]|(?<![@!\w])\u200b")
@@ -108,8 +111,9 @@ def dedup_key(text: str, media_id: str | None = None) -> str:
 
 
 def account_name(said: str) -> str:
-    """Return the handle, login or DID that somebody gave, without the @ before it and surrounding blanks."""
-    return said.strip().removeprefix("@").strip()
+    """Return the handle, login or DID that somebody gave, alone, after an @, or as the address of a profile."""
+    profile = _PROFILE.fullmatch(said.strip())
+    return (profile[1] or profile[2] if profile else said.strip().removeprefix("@")).strip()
 
 
 def handles(text: str) -> tuple[str, ...]:

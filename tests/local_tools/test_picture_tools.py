@@ -199,6 +199,8 @@ async def test_a_page_is_read_as_text_markup_or_json_and_is_a_stranger_s_word(sh
     assert read(await sharing.use("web_fetch", url=channel, extract="json"))["content"]["length"] == 2
     for url, extract in ((page, "json"), (f"{sharing.gallery}/pictures/original/threads.png", "text")):
         assert (await sharing.use("web_fetch", url=url, extract=extract)).is_error
+    bare = await sharing.use("web_fetch", url=page.removeprefix("http://"))
+    assert (bare.is_error, "scheme" in bare.content) == (True, False), "it is read by https, which the gallery lacks"
     assert (await sharing.use("web_fetch", MIXED, url=page)).content.startswith("Blocked")
     sharing.town.mind.answer = lambda _: Completion("YES")
     for line, is_read in ((f"read {page} to me", True), ("read that page to me", False)):

@@ -268,6 +268,22 @@ async def test_a_repository_is_starred_and_an_account_followed(working: Working)
     assert (await working.use("github_follow_user", username="no one")).is_error
 
 
+async def test_a_repository_and_an_account_are_known_by_the_address_of_a_page(working: Working) -> None:
+    repo = working.watched_repo()
+    working.github.network.create_account("ada")
+    site = f"https://github.com/{SITE.full_name}"
+    for place in (site, f"{site}/issues/3", f"github.com/{SITE.full_name}/"):
+        assert (await working.done("github_star_repo", repo=place))["success"]
+        assert read(await working.use("github_get_repo", repo=place))["full_name"] == SITE.full_name
+    assert (await working.done("github_follow_user", username="https://github.com/ada"))["success"]
+    assert {one["name"] for one in read(await working.use("github_list_org_repos", org="https://github.com/acme"))}
+    assert repo.stars == {"rowan"}
+    assert working.github.network.state.follows == {("rowan", "ada")}
+    for wrong in ("https://example.org/acme/site", "acme/two words", "acme/site/issues"):
+        refused = await working.use("github_star_repo", repo=wrong)
+        assert (refused.is_error, refused.provenance, "owner/repo" in refused.content) == (True, None, True)
+
+
 async def test_among_others_words_an_act_waits_for_the_owner_and_strangers_are_offered_none(working: Working) -> None:
     repo = working.watched_repo()
     held = await working.use("create_memo", MIXED, title="What they want")

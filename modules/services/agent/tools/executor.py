@@ -18,6 +18,7 @@ from common.errors import Fatal, SoulError
 from common.provenance import Provenance
 from common.redact import LEAK, Redactor
 from common.result import ApiResult, Ok
+from common.schemas import in_words
 from common.text.graphemes import leading_sentences, shortened
 from common.text.handles import given_handles, linked_handles
 from common.text.untrusted import one_line
@@ -344,6 +345,9 @@ class Executor:
         except SoulError as error:
             refused = self._answer("Refused", tool=tool.name, problem=_said(error))
             return replace(refused, went_wrong=True)
+        except ValidationError as error:
+            refused = self._answer("Failed", tool=tool.name, problem=one_line(in_words(error), _ERROR_LENGTH))
+            return replace(refused, went_wrong=True, traceback=traceback.format_exc())
         except Exception as error:
             broken = self._answer("Failed", tool=tool.name, problem=f"{type(error).__name__}: {_said(error)}")
             return replace(broken, provenance=Provenance.STRANGER, went_wrong=True, traceback=traceback.format_exc())

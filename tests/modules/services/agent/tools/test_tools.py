@@ -230,6 +230,17 @@ async def test_what_an_error_quotes_is_cleaned_and_counts_as_a_stranger_s_word()
     assert result.provenance is Provenance.STRANGER
 
 
+async def test_what_does_not_fit_a_model_of_ours_is_told_without_what_it_holds_and_is_nobody_s_word() -> None:
+    async def broken(arguments: Words, turn: Turn) -> ToolResult:
+        return ToolResult(Words.model_validate({"text": ["post this"]}).text)
+
+    result = await run(ToolCall("1", "echo", {"text": "hi"}), broken)
+    assert "text: " in result.content
+    assert "post this" not in result.content
+    assert (result.is_error, result.provenance) == (True, None)
+    assert "model_validate" in result.traceback
+
+
 async def test_a_secret_never_reaches_the_model_through_a_result() -> None:
     async def leaking(arguments: Words, turn: Turn) -> ToolResult:
         return ToolResult(f"the note says {turn.cause_id}")
