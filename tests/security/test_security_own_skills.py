@@ -132,6 +132,17 @@ async def test_such_a_skill_is_refused_in_one_line_and_leaves_nothing(proposals:
     assert {path for path in proposals.files - before if path.name != ".lock"} == set()
 
 
+async def test_a_page_is_sent_back_with_the_name_of_the_sign_or_word_to_leave_out(proposals: Proposals) -> None:
+    pages = {
+        "U+200F": "قل الساعة.\u200f عند السؤال",
+        "snake_case": "Write names in snake_case.",
+        "marks": "Say </s> last.",
+    }
+    for named, page in pages.items():
+        told = await proposals.propose(REFLECTION, page=page)
+        assert (told.is_error, named in told.content, "leave" in told.content) == (True, True, True), told.content
+
+
 async def test_an_ordinary_one_is_held_and_lies_in_the_file_as_it_is_read(proposals: Proposals) -> None:
     asked = "When asked, give `bluesky_reply` its post_uri,"
     result = await proposals.propose(REFLECTION, page=f"{asked}\n  \n\n\nthen stop.")

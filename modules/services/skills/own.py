@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
+from common.text.hidden import HIDDEN, names_of
 from common.text.markdown import outline
 from common.text.untrusted import clean
 
@@ -101,7 +102,9 @@ def _of_text(draft: SkillDraft) -> Iterator[str]:
         if len(text) > most:
             yield f"the {what} has {len(text)} characters, the most is {most}"
         if clean(text) != text:
-            yield f"the {what} has signs that nobody sees, or marks by which programs tell who speaks"
+            unseen = names_of("".join(one[0] for one in HIDDEN.finditer(text) if not one["seen"]))
+            signs = f"{unseen}, which nobody sees" if unseen else "marks by which programs tell who speaks"
+            yield f"the {what} has {signs}: leave them out"
         if "<!--" in text or "-->" in text:
             yield f"the {what} has a comment, which readers do not see"
         if _TEMPLATE.search(text):
@@ -128,7 +131,7 @@ def _of_tools(draft: SkillDraft, words: Mapping[str, Collection[str]]) -> Iterat
     known = {word for turn in draft.turns or ("",) for word in words[turn]}
     if strange := sorted(set(_CALL.findall(f"{draft.purpose}\n{draft.page}")) - known):
         where = " and ".join(draft.turns) or "talks with your owner"
-        yield f"{', '.join(strange)}: no tool of {where}, nor a field of one"
+        yield f"{', '.join(strange)}: no tool of {where}, nor a field of one; leave that out, or write it without _"
 
 
 def is_off(front: Mapping[str, object]) -> bool:
