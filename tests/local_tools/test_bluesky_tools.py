@@ -6,6 +6,7 @@ scheduled in the owner's time zone, limited to some readers, listed, and withdra
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -27,10 +28,11 @@ from modules.services.agent.tools.executor import look_up_named
 from modules.services.agent.tools.policy import lower_provenance
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.outbox.bodies import PostBody
-from tests.outbox_rows import counted
+from tests.outbox_rows import counted, newest_intents
 from tests.running_town import RunningSoul, RunningTown, awake, prompt_of
 from tests.shipped_skills import phrase
 from town.atproto.index import FOLLOW, POST, PROFILE
+from town.atproto.service import Fault
 from town.model.types import Completion
 
 
@@ -254,6 +256,25 @@ async def test_in_public_what_is_undone_before_it_left_is_told_as_done(running_t
             assert (done.is_error, done.content[:5]) == (False, "DONE:"), done.content
         again = await use(life, "bluesky_follow", thread(is_owner=True), did="@kit.test")
         assert "muted" in again.content
+
+
+async def test_a_follow_that_is_being_sent_is_undone_once_it_is_there(running_town: RunningTown) -> None:
+    kit, rowan = running_town.account("kit"), running_town.account("rowan")
+    async with awake(running_town.make_home("rowan")) as life:
+        outbox = life.app.services.outbox
+        await use(life, "bluesky_follow", did=kit)
+        running_town.faults.arm(Fault("bad_gateway", "com.atproto.repo.putRecord", times=9))
+        await outbox.deliver_due()
+        running_town.faults.clear()
+        assert not running_town.network.index.follows.between(rowan, kit), "nobody can tell yet whether it arrived"
+        undoing = asyncio.create_task(use(life, "bluesky_unfollow", did=kit))
+        await life.send()
+        undone = await undoing
+        assert not undone.is_error, undone.content
+        await life.send()
+        assert not running_town.network.index.follows.between(rowan, kit)
+        kinds = [intent.kind for intent in await newest_intents(outbox, 9)]
+        assert kinds == ["delete", "follow"]
 
 
 async def test_a_follow_that_waits_is_withdrawn_at_the_owners_word_alone(running_town: RunningTown) -> None:
