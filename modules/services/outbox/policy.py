@@ -407,10 +407,10 @@ def duplicate_reason(twin: Intent | None, now: datetime, *, in_feed: bool) -> st
     if twin is not None:
         age_s = max(0, int((now - parse_iso(twin.created_at)).total_seconds()))
         if twin.state != "held" and age_s * 1000 < OUTBOUND_DEDUP_WINDOW_MS:
-            return f"Near-duplicate of post sent {age_s}s ago"
+            return f"Near-duplicate of post sent {age_s}s ago: only other words may leave"
         if twin.state != "done":
             return f"Near-duplicate of a {deed(twin.kind)} that {_waits_for(twin)}"
-    return "Duplicate of post already in feed" if in_feed else ""
+    return "Duplicate of post already in feed: only other words may leave" if in_feed else ""
 
 
 def repeated_reason(kind: IntentKind, earlier: Intent | None) -> str:

@@ -82,13 +82,16 @@ async def test_the_same_words_are_said_once_while_they_wait_and_once_they_are_in
 
     answer = await running_outbox.outbox.submit(reply(A, "Look at https://x.example/1"))
     await running_outbox.clock.advance(42)
-    assert await again("  LOOK at https://x.example/1") == "Near-duplicate of post sent 42s ago"
+    assert (
+        await again("  LOOK at https://x.example/1")
+        == "Near-duplicate of post sent 42s ago: only other words may leave"
+    )
     await running_outbox.clock.advance(600)
     assert await again("look at https://x.example/1") == "Near-duplicate of a reply that waits to be sent"
     await running_outbox.deliver(answer.intent.id)
     await running_outbox.clock.advance(86_400)
     await running_outbox.restart()
-    assert await again("Look at https://x.example/1") == "Duplicate of post already in feed"
+    assert await again("Look at https://x.example/1") == "Duplicate of post already in feed: only other words may leave"
 
 
 async def test_what_is_said_only_once_is_a_duplicate_in_any_words(running_outbox: RunningOutbox) -> None:
@@ -98,7 +101,7 @@ async def test_what_is_said_only_once_is_a_duplicate_in_any_words(running_outbox
     await running_outbox.clock.advance(86_400)
     await running_outbox.restart()
     refused = await running_outbox.outbox.submit(replace(post("good evening"), once="hello"))
-    assert refused.reason == "Duplicate of post already in feed"
+    assert refused.reason == "Duplicate of post already in feed: only other words may leave"
     assert (await running_outbox.outbox.submit(replace(post("good evening"), once="good night"))).accepted
 
 
@@ -112,7 +115,7 @@ async def test_the_words_of_a_post_that_was_taken_back_may_be_said_again(running
             await running_outbox.outbox.submit(ProposedAction(DeleteBody(uri=made.result_uri or "")))
             await running_outbox.drain(60)
     again = [(await running_outbox.outbox.submit(draft)).reason for draft in drafts]
-    assert again == ["", *["Duplicate of post already in feed"] * 2]
+    assert again == ["", *["Duplicate of post already in feed: only other words may leave"] * 2]
 
 
 async def test_texts_that_differ_in_link_or_image_are_different(running_outbox: RunningOutbox) -> None:
@@ -131,7 +134,9 @@ async def test_a_feed_warms_the_memory_with_our_own_posts_only(running_outbox: R
     items = [(own, "Old Words"), (others, "foreign words"), (own, "   ")]
     assert await running_outbox.outbox.warm_up_from_feed(items) == 1
     assert await running_outbox.outbox.warm_up_from_feed(items) == 0
-    assert (await running_outbox.outbox.submit(post("old words"))).reason == "Duplicate of post already in feed"
+    assert (
+        await running_outbox.outbox.submit(post("old words"))
+    ).reason == "Duplicate of post already in feed: only other words may leave"
     assert (await running_outbox.outbox.submit(post("foreign words"))).accepted
 
 

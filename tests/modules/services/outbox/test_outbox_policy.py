@@ -239,13 +239,21 @@ def test_what_did_not_arrive_goes_out_again_or_ends(attempts: int, age_s: float,
     ("twin", "in_feed", "reason"),
     [
         (None, False, ""),
-        (None, True, "Duplicate of post already in feed"),
-        (intent("post", age_s=299.5, state="done"), True, "Near-duplicate of post sent 299s ago"),
-        (intent("post", age_s=300, state="done"), True, "Duplicate of post already in feed"),
+        (None, True, "Duplicate of post already in feed: only other words may leave"),
+        (
+            intent("post", age_s=299.5, state="done"),
+            True,
+            "Near-duplicate of post sent 299s ago: only other words may leave",
+        ),
+        (
+            intent("post", age_s=300, state="done"),
+            True,
+            "Duplicate of post already in feed: only other words may leave",
+        ),
         (intent("post", age_s=300, state="done"), False, ""),
         (intent("reply", age_s=300, state="sending"), False, "Near-duplicate of a reply that waits to be sent"),
         (intent("reply", state="held"), False, "Near-duplicate of a reply that waits for the owner's approval"),
-        (intent("reply", age_s=-5), False, "Near-duplicate of post sent 0s ago"),
+        (intent("reply", age_s=-5), False, "Near-duplicate of post sent 0s ago: only other words may leave"),
     ],
 )
 def test_the_two_layers_of_sameness(twin: Intent | None, reason: str, *, in_feed: bool) -> None:
