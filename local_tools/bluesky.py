@@ -292,8 +292,8 @@ class BlueskyTools:
         """Return the result of an act that was given to the publisher."""
         if published.status == "blocked":
             problem, outcome = published.problem, published.came("silent", published.reason)
-            told = self.words.answer(problem.code, **problem.values) if problem else ""
-            content = self.words.answer("Blocked", reason=told or one_line(published.reason, REASON_CHARS))
+            ours = self.words.answer(problem.code, **problem.values) if problem else ""
+            content = self.words.answer("Blocked", reason=ours or one_line(published.reason, REASON_CHARS))
             return ToolResult(content, is_error=True, ends_turn=published.ends, outcome=outcome)
         if published.status == "held":
             outcome = published.came(act, f"waits for the owner's approval: {published.reason}")

@@ -360,14 +360,6 @@ async def test_a_conversation_is_left_with_words_once_and_with_a_like_after_that
     assert running_town.likers(uri) == ["rowan.test"]
 
 
-async def test_all_of_a_text_that_fits_is_told_where_it_is_too_long(running_town: RunningTown) -> None:
-    sentences = [f"In the year 19{at} the tide turned at noon, and the boats lay on the sand." for at in range(20, 30)]
-    async with awake(running_town.make_home("rowan")) as life:
-        told = await use(life, "bluesky_post", text=" ".join(sentences))
-    assert told.is_error
-    assert f'"{" ".join(sentences[:4])}"' in told.content
-
-
 async def test_a_conversation_goes_on_where_it_can_be_left_neither_with_words_nor_with_a_like(
     running_town: RunningTown,
 ) -> None:

@@ -60,12 +60,14 @@ async def test_a_thank_you_loop_between_two_souls_ends_by_itself(running_town: R
     assert counts[-1] <= 4
 
 
-async def test_a_reply_that_is_too_long_is_sent_back_with_the_count_and_comes_shorter(
+async def test_a_reply_that_is_too_long_is_sent_back_with_the_count_and_all_that_fits_and_comes_shorter(
     running_town: RunningTown,
 ) -> None:
+    sentences = [f"In the year 19{at} the tide turned at noon, and the boats lay on the sand." for at in range(20, 30)]
+
     def respond(request: ChatRequest) -> Completion:
         told = request.messages[-1].text
-        return call("bluesky_reply", text="Short enough now." if "at most 300 fit" in told else "long " * 80)
+        return call("bluesky_reply", text="Short enough now." if "at most 300 fit" in told else " ".join(sentences))
 
     running_town.mind.answer = respond
     home, kit = running_town.make_home("rowan"), running_town.account("kit")
@@ -73,7 +75,9 @@ async def test_a_reply_that_is_too_long_is_sent_back_with_the_count_and_comes_sh
     async with awake(home) as life:
         await life.look()
     assert running_town.texts("rowan") == ["Short enough now."]
-    assert "399 characters" in running_town.mind.asked[-1].messages[-1].text
+    told = running_town.mind.asked[-1].messages[-1].text
+    assert "729 characters" in told
+    assert f'"{" ".join(sentences[:4])}"' in told
 
 
 async def test_a_second_reply_that_only_closes_becomes_a_like(running_town: RunningTown) -> None:
