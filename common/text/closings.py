@@ -67,7 +67,7 @@ _FAREWELL = r"""
   | (?:gotta|(?:have|got|need)\ to|must|should)\ (?:run|go)
 """
 _POLITE = lazy_regex(
-    rf"(?<![\p{{L}}\p{{M}}\p{{N}}'-])(?:(?:{_THANKS})(?:\ (?:so|very)\ much|\ a\ lot)?(?:{_ABOUT})?"
+    rf"(?<![\p{{L}}\p{{M}}\p{{N}}'-])(?:(?P<thanks>{_THANKS})(?:\ (?:so|very)\ much|\ a\ lot)?(?:{_ABOUT})?"
     rf"|{_PRAISE}|{_AGREEMENT}|(?P<farewell>{_FAREWELL})"
     r"(?:\ for\ (?:today|tonight|now|the\ day|me))?)(?![\p{L}\p{M}\p{N}'-])",
     regex.VERBOSE | regex.IGNORECASE,
@@ -100,7 +100,13 @@ def only_acknowledges(text: str) -> bool:
 
 def ends_talk(text: str) -> bool:
     """Return whether `text` only says that the conversation is over for now: "thanks, that is enough for today"."""
-    return bool(_polite(text))
+    return any(phrase["farewell"] for phrase in _polite(text) or ())
+
+
+def only_thanks(text: str) -> bool:
+    """Return whether `text` only thanks, which answers no question; agreement, praise or a sign may."""
+    phrases = _polite(text)
+    return phrases is not None and all(phrase["thanks"] for phrase in phrases)
 
 
 def asks(text: str) -> bool:
@@ -137,15 +143,11 @@ def without_handles(text: str) -> str:
     return _HANDLE.sub("", text).strip()
 
 
-def _polite(text: str) -> list[str] | None:
-    """Return the farewells in a text of polite phrases only; None if it has other content, or no polite phrase."""
+def _polite(text: str) -> list[regex.Match[str]] | None:
+    """Return the phrases of a text of polite phrases only; None if it has other content, or no polite phrase."""
     bare = " ".join(without_handles(straighten(without_emoji(text))).split())
     if len(bare) > _MOST_CHARS or asks(text):
         return None
     phrases = list(_POLITE.finditer(bare))
     left = regex.findall(r"[\p{L}\p{M}\p{N}']+", _POLITE.sub(" ", bare).lower())
-    return (
-        [phrase["farewell"] for phrase in phrases if phrase["farewell"]]
-        if phrases and _AROUND.issuperset(left)
-        else None
-    )
+    return phrases if phrases and _AROUND.issuperset(left) else None

@@ -247,7 +247,6 @@ MORE = [
     "This is the first time they reach you.",
     "I appreciate your message.",
     "Call one tool.",
-    "❤️",
 ]
 
 

@@ -341,7 +341,7 @@ class Publisher:
 
         `is_unanswered`: the thread was read for this turn, and has no reply of ours under `parent`. The outbox knows
         what was accepted but not sent yet. If there is a reply of ours, one that `adds` to it answers that reply, and
-        any other is refused. `is_asked`: the parent asks for something, of which thanks may be the answer.
+        any other is refused. `is_asked`: the parent asks for something, of which agreement or a sign may be the answer.
         """
         text = clean(text, is_ours=True)
         if problem := text_problem(text):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
-from common.text.closings import asks, content_words, only_acknowledges, without_handles
+from common.text.closings import asks, content_words, only_acknowledges, only_thanks, without_handles
 from common.text.echo import (
     find_said_already,
     find_semantic_echo,
@@ -206,15 +206,16 @@ def reply_problem(
         said: the posts of its thread, ours included, oldest first.
         scaffold: the words that only our own prompt has.
         may_thank: whether thanks alone are enough.
-        asked: the text that is answered; if it asks for something, thanks, agreement or a sign may be the answer; if it
-            is a question, what was said before it may be said again.
+        asked: the text that is answered; if it asks for something, agreement or a sign may be the answer; if it is a
+            question, what was said before it may be said again.
 
     """
     if found := unsayable(text, scaffold, said) or _form_problem(text):
         return found
     if is_verbatim(text, (asked,) if asks(asked) else said):
         return "repeats"
-    return "thanks" if not (may_thank or calls_for_answer(asked)) and only_acknowledges(text) else None
+    says_nothing = only_thanks if calls_for_answer(asked) else only_acknowledges
+    return "thanks" if not may_thank and says_nothing(text) else None
 
 
 def calls_for_answer(text: str) -> bool:

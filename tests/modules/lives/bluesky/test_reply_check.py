@@ -123,6 +123,8 @@ def test_who_asks_again_may_be_told_again_and_not_be_given_the_question_back() -
         ("🌧️", "Tell me the sound of a roof in one sign.", None),
         ("🌧️", "Rain sounds good on a roof.", "thanks"),
         ("Absolutely.", "Tin is louder.", "thanks"),
+        ("Absolutely, thanks!", "Is tin louder?", None),
+        ("Thank you so much for sharing!", "Is tin louder?", "thanks"),
     ],
 )
 def test_agreement_or_a_sign_is_an_answer_where_one_was_asked_for(text: str, asked: str, problem: str | None) -> None:
