@@ -17,9 +17,9 @@ from common.schemas import SPACE_DECISION_TOOL, Impression, SpaceDecision
 from common.text.closings import asks
 from common.text.graphemes import grapheme_len, leading_sentences, shortened
 from common.text.untrusted import clean, one_line
-from local_tools.bluesky_turns import SilenceInput
+from local_tools.bluesky_turns import AccountName, SilenceInput
+from local_tools.github_acting import RepoName
 from local_tools.words import OWN_TOOLS, REASON_CHARS, ToolWords, subject_of
-from local_tools.workspace_inputs import AccountName, RepoName
 from modules.lives.bluesky.reply_check import Scaffold, repeats, reply_problem, sayable, scaffold_of
 from modules.lives.github.policy import opens_with_introduction, repeats_own, strip_self_mention
 from modules.lives.github.types import IssueTurn, ReviewTurn

@@ -76,6 +76,9 @@ from modules.services.skills.skills import Framer, Skills
 from modules.services.voice_phrases import Phrase
 from modules.services.work.types import Disposition
 
+_SENDING_S = 45.0
+"""How long an unfollow waits for a follow that is being sent; less than a tool may take."""
+
 
 class BlueskyTools:
     """The handlers, with their services."""
@@ -489,17 +492,29 @@ class AccountTools:
             # NOTE(self): a withdrawal happens at once and cannot be held, so others' words must not cause it.
             if turn.hold and not turn.is_ordered:
                 self.on_bluesky.words.stop("Not Named")
-            return await self._withdraw_follow(meant)
-        body = DeleteBody(uri=found.uri, did=meant.did, handle=meant.handle)
+            if await self._withdraw_follow(meant):
+                return self.on_bluesky.words.done("Follow Withdrawn")
+        uri = found.uri if found else await self._sent_follow(meant)
+        body = DeleteBody(uri=uri, did=meant.did, handle=meant.handle)
         published = await self.publisher.delete(body, act_terms(turn, is_seen=meant.is_named, is_order=meant.is_named))
         return self.on_bluesky.answered(published, "unfollowed", ends=False)
 
-    async def _withdraw_follow(self, meant: MeantAccount) -> ToolResult:
+    async def _withdraw_follow(self, meant: MeantAccount) -> bool:
+        """Withdraw a follow that was not sent yet; return whether there was one."""
         withdrawn = await self.database.run(partial(approval.withdraw_follow, did=meant.did))
         for entry in withdrawn:
             await self.journal.record(entry)
-        words = self.on_bluesky.words
-        return words.done("Follow Withdrawn") if withdrawn else words.error("Not Followed")
+        return bool(withdrawn)
+
+    async def _sent_follow(self, meant: MeantAccount) -> str:
+        """Return the record of a follow that is being sent, once it is there. Raises `ToolStopped` if none is."""
+        outbox = self.publisher.outbox
+        follows = await outbox.by_target("follow", meant.did)
+        leaving = next((one for one in follows if one.state in {"pending", "sending"}), None)
+        sent = await outbox.settled(leaving.id, _SENDING_S) if leaving else None
+        if sent and sent.state in {"pending", "sending"}:
+            self.on_bluesky.words.stop("Follow Leaves")
+        return sent.result_uri if sent and sent.result_uri else self.on_bluesky.words.stop("Not Followed")
 
     async def mute(self, args: MuteInput, turn: Turn) -> ToolResult:
         """Mute or unmute an account, as `soul mute` does. The network is not told, so the outbox is not needed."""

@@ -10,9 +10,9 @@ import dataclasses
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.records import parse_at_uri
@@ -24,9 +24,8 @@ from common.schemas import Impression
 from common.text.closings import asks
 from common.text.echo import is_loop
 from common.text.graphemes import grapheme_len, leading_sentences
-from common.text.strings import is_given_in
+from common.text.strings import account_name, is_given_in
 from local_tools.words import ToolWords
-from local_tools.workspace_inputs import AccountName
 from modules.lives.bluesky.publish import Publisher
 from modules.lives.bluesky.reply_check import (
     ReplyProblem,
@@ -49,6 +48,9 @@ from modules.services.moderation import Moderation
 from modules.services.outbox.types import Intent
 from modules.services.peers.registry import tells_username
 from modules.services.rights.preferences import Preferences
+
+AccountName = Annotated[str, AfterValidator(account_name)]
+"""A handle, a login or a DID as a model gives it: alone, after an @, or as the address of a profile."""
 
 
 class PictureInput(BaseModel):

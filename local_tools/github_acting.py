@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from adapters.github.client import GitHub
@@ -19,12 +19,12 @@ from adapters.github.types import Repo, is_repo
 from common.clock import Clock
 from common.provenance import Provenance
 from common.result import Err
+from common.schemas import repository_name
 from common.settings import Settings
 from common.text.strings import normalized_title
 from common.text.untrusted import clean_value, one_line
-from local_tools.bluesky_turns import act_terms, gives, is_by_owner, names
+from local_tools.bluesky_turns import AccountName, act_terms, gives, is_by_owner, names
 from local_tools.words import REASON_CHARS, ToolStopped, ToolWords
-from local_tools.workspace_inputs import AccountName, InRepository, Labels, LongText
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
 from modules.lives.github.types import IssueTurn
 from modules.runtime.journal.rows import Journal
@@ -51,6 +51,8 @@ from modules.services.voice_phrases import VoicePhrases
 from modules.services.work.types import Disposition
 from modules.services.workspaces.watched import OwnWorkspace, RequestedRepositories, WatchedWorkspaces
 
+RepoName = Annotated[str, AfterValidator(lambda said: repository_name(said.strip()) or said)]
+"""A repository as a model gives it: `owner/repo`, the name alone, or the address of a page of it."""
 LongText = Annotated[str, Field(max_length=20_000)]
 """What GitHub shows under a title. A longer text is refused, not cut."""
 Title = Annotated[str, Field(max_length=200)]
@@ -70,7 +72,7 @@ class WorkspaceCreateInput(BaseModel):
 class WorkspaceFindInput(BaseModel):
     """An organisation; by default the one that the owner set."""
 
-    org: str = ""
+    org: AccountName = ""
 
 
 class InRepository(BaseModel):
@@ -79,8 +81,8 @@ class InRepository(BaseModel):
     `owner` is hidden from the model: `repo` is `owner/repo`. A model that gives them separately is understood.
     """
 
-    owner: Annotated[str, SkipJsonSchema()] = ""
-    repo: str = ""
+    owner: Annotated[AccountName, SkipJsonSchema()] = ""
+    repo: RepoName = ""
 
 
 class MemoInput(InRepository):

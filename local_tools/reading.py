@@ -260,9 +260,10 @@ class WebTools:
 
     async def fetch(self, args: WebFetchInput, turn: Turn) -> ToolResult:
         """Read a page. In a turn with others' words, the owner's newest line must give its URL."""
-        if not (is_by_owner(turn) or names(turn, args.url.removeprefix("https://"))):
+        url = args.url if "://" in args.url else f"https://{args.url}"
+        if not (is_by_owner(turn) or names(turn, url.removeprefix("https://"))):
             return self._words.error("Not Named")
-        fetched = await self._web.fetch(args.url, kinds=_KINDS, max_bytes=_MAX_BYTES, deadline_s=_DEADLINE_S)
+        fetched = await self._web.fetch(url, kinds=_KINDS, max_bytes=_MAX_BYTES, deadline_s=_DEADLINE_S)
         page = fetched.or_raise()
         told: Mapping[str, object] = within(page.text)
         if args.extract == "json":

@@ -86,6 +86,7 @@ def friction_lines(found: Sequence[Friction], timezone: str) -> list[str]:
     lines: list[str] = []
     for one in found:
         last = f"{local(parse_iso(one.last_at), timezone):%d %b %H:%M}"
-        often = f"{counted(one.occurrences, 'time')} on {counted(len(one.days), 'day')}, last {last}"
+        times = sum(each for each, _ in one.days.values())
+        often = f"{counted(times, 'time')} on {counted(len(one.days), 'day')}, last {last}"
         lines += [printable(in_words(one)), f"  {often}: {printable(friction_stands(one))}"]
     return lines or [_NONE]
