@@ -190,7 +190,9 @@ class WorkspaceTrust:
             return None
         pushers = await self.github.repositories.pushers(repo)
         if isinstance(pushers, Err):
-            return pushers if pushers.kind == "transient" else frozenset()
+            if pushers.kind == "transient":
+                return pushers
+            pushers = Ok(())
         self._pushers[key] = (now, frozenset(pushers.data))
         return frozenset(pushers.data)
 
@@ -207,8 +209,9 @@ class WorkspaceTrust:
         known = self.names.get("github", self.owner)
         if self.owner and self.clock.monotonic() - self._owner_asked_s >= READ_AGAIN_S:
             found = await self.github.get_user(self.owner)
-            if user := found.or_else(None) if known else found.or_else(None, "not_found"):
-                self._owner_asked_s = self.clock.monotonic()
+            user = found.or_else(None) if known else found.or_else(None, "not_found")
+            self._owner_asked_s = self.clock.monotonic()
+            if user:
                 await self.names.check("github", self.owner, str(user.id))
                 known = self.names.get("github", self.owner)
         return Ok(Account(int(known), self.owner) if known else None)

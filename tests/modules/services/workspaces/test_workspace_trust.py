@@ -9,7 +9,7 @@ post points to.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -37,6 +37,7 @@ from modules.services.workspaces.sentinel import (
     sentinel_in,
 )
 from modules.services.workspaces.trust import READ_AGAIN_S, TrustedAccounts, WorkspaceTrust
+from tests.counted_requests import CountedRequests
 from tests.github_moves import delete_repo, rename_account, transfer_repo
 from tests.modules.lives.bluesky.bluesky_values import notification
 from tests.running_town import RunningTown, awake, call
@@ -44,7 +45,7 @@ from tests.shipped_skills import SHIPPED
 from tests.trusting import account
 from town.github.network import GitHubNetwork
 from town.github.service import github_app
-from town.github.values import StoredRepo
+from town.github.values import GitHubFaults, StoredRepo
 from town.model.types import ChatRequest, Completion
 
 ME, PEER, OWNER, KIT, STRANGER = "Rowan", "wren", "owner-hub", "kit", "eve"
@@ -194,6 +195,7 @@ class Workspace:
     clock: FakeClock
     names: PinnedNames
     told: list[Entry]
+    faults: GitHubFaults = field(default_factory=GitHubFaults)
 
     def account(self, login: str) -> Account:
         found = self.network.find(login)
@@ -209,7 +211,7 @@ class Workspace:
             token=account.token,
             clock=self.clock,
             min_spacing_s=0,
-            transport=lambda: httpx.ASGITransport(github_app(self.network)),
+            transport=lambda: httpx.ASGITransport(github_app(self.network, faults=self.faults)),
         )
         return WorkspaceTrust(github, "owner", lambda: [self.account("wren")], self.clock, self.names)
 
@@ -247,6 +249,27 @@ async def test_where_we_may_not_ask_who_may_push_nobody_counts_for_it(workspace:
     assert await workspace.counted(workspace.trust_of("mallory"), "mallory", "owner", "kit") == [True, True, False]
     gone = await workspace.trust_of("rowan").accounts(Repo("acme", "gone"))
     assert not gone.covers(workspace.account("kit"))
+
+
+@pytest.mark.parametrize("login", ["rowan", "mallory"])
+async def test_a_login_that_is_gone_and_a_list_that_we_may_not_read_are_asked_for_every_quarter_of_an_hour(
+    workspace: Workspace, login: str
+) -> None:
+    trust, requests = workspace.trust_of(login), CountedRequests(workspace.faults)
+    await trust.accounts(SITE)
+    owner = workspace.network.find("owner")
+    assert owner
+    rename_account(workspace.network, owner, "owner-2")
+    await workspace.clock.advance(READ_AGAIN_S)
+    for one in (trust, replace(trust, owner="nobody-there")):
+        trusted = await one.accounts(SITE)
+        assert trusted.is_whole
+        requests.taken()
+        assert await one.accounts(SITE) == trusted
+        assert requests.taken() == 0
+    await workspace.clock.advance(READ_AGAIN_S)
+    await trust.accounts(SITE)
+    assert requests.taken() > 1
 
 
 async def test_a_login_that_somebody_else_took_over_has_no_rights(workspace: Workspace) -> None:
