@@ -18,6 +18,7 @@ from modules.services.explanation.rendering import tell
 from modules.services.peers.policy import PeerClaim
 from modules.services.workspaces.trust import MOST_PULLS, READ_AGAIN_S, plan_of
 from tests.adapters.results import ok
+from tests.counted_requests import CountedRequests
 from tests.modules.lives.tasks.test_task_stops import commands_running
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.patience import until
@@ -494,6 +495,22 @@ async def test_a_round_that_waits_for_the_owner_is_pushed_after_a_restart_and_re
         assert row.outcome == "pushed"
         assert [one.login for one in place.pull.requested] == ["rowan"]
         assert len(place.coded) == len(FIX)
+
+
+async def test_a_pull_request_of_ours_is_read_for_reviews_again_only_once_it_changed(running_town: RunningTown) -> None:
+    async with open_reviewed(running_town) as place:
+        await task_with_a_fault(place)
+        read = CountedRequests(place.place.faults, f"GET /repos/{SITE.full_name}/pulls/*/reviews")
+        async with awake(place.home("kit"), clock=CLOCK) as kit:
+            CLOCK.ahead += 120
+            await review(kit)
+            read.taken()
+            await review(kit)
+            assert read.taken() == 0
+            ok(await place.owner.pulls.create_review(SITE, place.number, event="COMMENT", body="Why four?"))
+            await review(kit)
+            assert read.taken() > 0
+            assert len(await kit.app.services.work.newest(REVISION, 9)) == 1
 
 
 @pytest.mark.slow

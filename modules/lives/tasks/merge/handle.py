@@ -16,7 +16,7 @@ from typing import ClassVar
 from adapters.git.worktree import Merging, Worktree
 from adapters.github.client import GitHub
 from adapters.github.types import Account, PullRequest, Repo, Review, latest_verdicts
-from common.clock import Clock
+from common.clock import Clock, parse_iso
 from common.files import delete_tree
 from common.result import GONE, Err, Ok
 from common.text.strings import both_ends
@@ -25,7 +25,14 @@ from common.wording import LineKind, told_outcome
 from modules.lives.tasks.code import TreeTests
 from modules.lives.tasks.execute import place_of_pull
 from modules.lives.tasks.merge.perceive import MERGE, pull_of
-from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RoundState, judge_merge
+from modules.lives.tasks.merge.policy import (
+    LOOK_AGAIN_S,
+    MergeDecision,
+    MergeFacts,
+    RoundState,
+    judge_merge,
+    look_again_s,
+)
 from modules.lives.tasks.merge.wishes import wishes_row
 from modules.lives.tasks.offering import (
     TAKEN_UP,
@@ -252,7 +259,6 @@ class PullActs:
 
 MERGES = "merges"
 """The name of the loop."""
-LOOK_AGAIN_S = 120.0
 _LEFT_ALONE_S = 3_600.0
 _TRIES = 3
 _TRIED_AGAIN_AFTER = timedelta(days=1)
@@ -330,7 +336,8 @@ class MergeHandler(Handler):
             is_left = place is not None and await self.orders.is_left(place)
             disposition = _LEFT_ALONE if is_left else await self._handle_open(item, acts, trusted)
             await self._tell(item, acts, disposition)
-            return disposition
+            pause_s = look_again_s(self.clock.since(parse_iso(acts.pull.updated_at)))
+            return replace(disposition, retry_in_s=max(disposition.retry_in_s, pause_s))
         return await self._merged(acts) if acts.pull.merged else await self._closed(acts)
 
     async def _handle_open(self, item: WorkItem, acts: PullActs, trusted: TrustedAccounts) -> Disposition:

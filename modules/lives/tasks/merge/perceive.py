@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from adapters.github.client import GitHub
@@ -16,6 +17,8 @@ from modules.services.workspaces.watched import WatchedWorkspaces, is_workspace_
 MERGE = "merge"
 """The kind of the rows."""
 _MOST_PULLS = 100
+_CHANGED_AT = "changed_at"
+"""In a row, when its pull request last changed as listed; "" if it is not listed as open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +42,25 @@ class OwnPulls(Perceiver):
                 unread.append(listed.error)
                 continue
             us = (await self.trust.accounts(repo)).us
-            for issue in listed.data:
-                if issue.is_pull_request and issue.account == us and plan_of(issue.body) is not None:
-                    await self.table.offer(row_of(repo, issue))
+            ours = [one for one in listed.data if one.is_pull_request and one.account == us]
+            rows = [row_of(repo, one) for one in ours if plan_of(one.body) is not None]
+            for row in rows:
+                await self.table.offer(row)
+            await self._bring_forward(repo, {row.key: row.payload[_CHANGED_AT] for row in rows})
         if unread:
             raise Transient(f"Pull requests could not be read: {'; '.join(unread)}")
+
+    async def _bring_forward(self, repo: Repo, changed_at: Mapping[str, str]) -> None:
+        """Let each waiting row be handled now whose pull request changed since the last look, or is no longer open."""
+        for row in await self.table.newest(MERGE, _MOST_PULLS, key_prefix=f"{repo.full_name}#"):
+            listed = changed_at.get(row.key, "")
+            if row.state == "pending" and row.payload.get(_CHANGED_AT) != listed:
+                await self.table.retry(row, {**row.payload, _CHANGED_AT: listed})
 
 
 def row_of(repo: Repo, issue: Issue) -> NewWork:
     """Return the row of a pull request: `owner/repo#12`."""
-    payload = {"owner": repo.owner, "repo": repo.name, "number": issue.number}
+    payload = {"owner": repo.owner, "repo": repo.name, "number": issue.number, _CHANGED_AT: issue.updated_at}
     return NewWork(MERGE, f"{repo.full_name}#{issue.number}", payload, importance="commitment")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from adapters.github.client import GitHub
 from adapters.github.types import Account, PullRequest, Repo
@@ -28,6 +29,9 @@ from modules.services.workspaces.acting import (
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust, plan_of, read_pulls
 from modules.services.workspaces.watched import WatchedWorkspaces
 
+_SAME_SECOND = timedelta(minutes=1)
+"""How long after its last change a pull request may change without a sign: GitHub's times are in whole seconds."""
+
 
 @dataclass(slots=True)
 class ReviewPerceiver(Perceiver):
@@ -43,7 +47,7 @@ class ReviewPerceiver(Perceiver):
     peers: Callable[[], Collection[str]]
     acts: Callable[[str], Awaitable[Sequence[Intent]]]
     _left: dict[str, tuple[str, tuple[Account, ...], frozenset[str]]] = field(default_factory=dict, init=False)
-    """The commits that are not ours to review, by key: when they last changed, who was asked, the known SOULs."""
+    """The commits with nothing to do, by key: when they last changed, who was asked or counts, the known SOULs."""
     _apart: dict[str, str] = field(default_factory=dict, init=False)
     """By key of a review, the newest commit of the base that changed no file of its pull request."""
 
@@ -133,7 +137,8 @@ class ReviewPerceiver(Perceiver):
         """Add another round for our pull request if a review of its newest commit has to be answered."""
         this = Round(repo, pull.number, pull.head.sha)
         known = await self.table.get(REVISION, this.key)
-        if known and (known.state == "pending" or is_tried(known)):
+        seen = (pull.updated_at, tuple(trusted.others()), frozenset[str]())
+        if (known and (known.state == "pending" or is_tried(known))) or self._left.get(this.key) == seen:
             return
         reviews = (await self.github.pulls.reviews(repo, pull.number)).or_raise()
         if reviews_to_answer(this.sha, reviews, trusted):
@@ -141,6 +146,8 @@ class ReviewPerceiver(Perceiver):
             is_asked = bool(requested_changes(this.sha, reviews, trusted))
             if due := next_round(this, earlier, self.table.clock.since, is_change_asked=is_asked):
                 await self.table.offer(due.row)
+        elif self.table.clock.now() - parse_iso(pull.updated_at) > _SAME_SECOND:
+            self._left[this.key] = seen
 
 
 def _is_for_task(pull: PullRequest) -> bool:

@@ -14,8 +14,9 @@ import pytest
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest
 from modules.lives.tasks.handle import PAUSE_S
-from modules.lives.tasks.merge.handle import CONFLICT, LOOK_AGAIN_S, MergeHandler
+from modules.lives.tasks.merge.handle import CONFLICT, MergeHandler
 from modules.lives.tasks.merge.perceive import MERGE
+from modules.lives.tasks.merge.policy import LATEST_LOOK_S, LOOK_AGAIN_S
 from modules.lives.tasks.offering import TaskActs
 from modules.lives.tasks.review.rounds import REVISION, Round
 from modules.lives.tasks.types import HeldTask, Opened, WorkResult
@@ -26,6 +27,7 @@ from modules.services.plans.update import update_task_in_plan_body
 from soul.commands.tasks import TaskLine, tasks_of
 from soul.composition.wiring.tasks import build_code_work, build_installer, build_merge_loop
 from tests.adapters.results import ok
+from tests.counted_requests import CountedRequests
 from tests.loopback import github_at
 from tests.modules.lives.tasks.site import SITE, Site, Work, site_with_plan
 from tests.modules.services.coding.coding_rig import needs_sandbox
@@ -218,8 +220,32 @@ async def test_a_check_that_has_not_passed_keeps_a_pull_request_from_being_merge
         assert asked.kind == "merge"
         assert place.pull.merged_at is None
         place.says_of_it("success")
+        place.site.clock.ahead += LATEST_LOOK_S
         await place.looks()
         assert place.pull.merged_at is not None
+
+
+async def test_a_pull_request_that_waits_unchanged_is_read_seldom_and_at_once_after_a_change(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with merging(town_github, SOUL_SPEED="1") as place:
+        place.site.clock.ahead += 10 * 3_600
+        await place.looks()
+        read = CountedRequests(town_github.faults, f"GET /repos/{SITE.full_name}/pulls/*")
+        read.taken()
+        for _ in range(10):
+            await place.looks()
+        assert read.taken() == 0
+        place.site.clock.ahead += LATEST_LOOK_S
+        await place.looks()
+        assert read.taken() > 0
+        ok(await place.kit.pulls.create_review(SITE, place.pull.number, event="COMMENT", body="Nice."))
+        await place.looks()
+        assert read.taken() > 0
+        ok(await place.kit.update_issue(SITE, place.pull.number, state="closed"))
+        await place.looks()
+        (row,) = await place.site.services.work.newest(MERGE, 9)
+        assert row.state == "done"
 
 
 @pytest.mark.slow
@@ -408,6 +434,7 @@ async def test_what_was_turned_down_goes_back_once_no_round_is_left_with_what_wa
                 waiting = await work.get(revision.kind, revision.key)
                 assert waiting
                 await work.settle(waiting, "dropped", "unfit")
+                place.site.clock.ahead += LATEST_LOOK_S
                 await place.looks()
             else:
                 ok(await place.kit.create_comment(SITE, place.pull.number, said))
