@@ -14,8 +14,9 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from adapters.git.diffs import FileDiff, fair_share
-from adapters.github.types import PullFile, Repo
+from adapters.github.types import Account, PullFile, Repo
 from common.clock import Clock, iso, parse_iso
+from common.provenance import Importance
 from common.text.hidden import added_imitations, added_invisible, invisible_in, is_prose, names_of, with_names
 from common.text.untrusted import legible
 from modules.services.work import table
@@ -85,9 +86,13 @@ class NewThread:
 
 @dataclass(frozen=True, slots=True)
 class WaitingThread(NewThread):
-    """A waiting thread, and the name of its cause in journal and outbox for this one time."""
+    """A waiting thread, and the name of its cause in journal and outbox for this one time.
+
+    `caller` is whose turn it waits for: the id and the login of their account, and their importance; else empty.
+    """
 
     cause_id: str = ""
+    caller: tuple[int, str, Importance] | tuple[()] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,10 @@ class ThreadInbox:
         """Let these wait, except those known to have led there at that time; return how many are new."""
         now = self.clock.now()
         return await self.work.add(*(self._row(one, now) for one in new))
+
+    async def note_caller(self, item: WorkItem, who: Account, importance: Importance) -> None:
+        """Store in a row whose turn its thread waits for, until there is news of the thread."""
+        await self.work.note(item, caller=[who.id, who.login, importance])
 
     def _row(self, thread: NewThread, now: datetime) -> NewWork:
         key = f"{thread.talk_key}/{thread.source}"

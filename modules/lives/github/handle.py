@@ -58,7 +58,7 @@ from modules.services.own_feed.expressions import NoteInsight
 from modules.services.plans.repository import is_planned, page_text
 from modules.services.plans.types import AGENTS_PAGE
 from modules.services.repository_rules.checking import ForeignRepositories
-from modules.services.work.limits import TURNS_ON_GITHUB, TURNS_PER_REPOSITORY, PersonTurns, TurnLimit, limits_of
+from modules.services.work.limits import TURN, TURNS_ON_GITHUB, TURNS_PER_REPOSITORY, PersonTurns, TurnLimit, limits_of
 from modules.services.work.types import Disposition, Handler, WorkItem
 from modules.services.workspaces.sentinel import is_marked_finished
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
@@ -179,6 +179,12 @@ class ThreadHandler(Handler):
             what = "a review" if ours.kind == "review" else "a comment"
             reason = f"{what} of ours waits for the owner's approval" if held else f"{what} of ours is on its way"
             return Disposition("later", "ours-waits", reason, _HELD_S if held else _ON_ITS_WAY_S, ours.id)
+        if waiting.caller and item.outcome == TURN:
+            # NOTE(self): a thread that waits for a turn is not read again before it may have one.
+            account_id, login, importance = waiting.caller
+            waits = await self.turns.must_wait(*_turn(waiting, Account(account_id, login), importance))
+            if waits is not None:
+                return waits
         thread = await self._read(waiting)
         if isinstance(thread, Disposition):
             return thread
@@ -198,7 +204,7 @@ class ThreadHandler(Handler):
         if not decision.responds:
             act = "noted" if decision.code in ANSWERED else "silent"
             return Disposition(act, decision.code, decision.reason)
-        return await self._answer(waiting, thread, known, decision, pull)
+        return await self._answer(item, thread, known, decision, pull)
 
     async def _unsent(self, waiting: WaitingThread) -> Intent | None:
         """Return a comment or review of ours for the same thread that was accepted but not published yet, or None."""
@@ -262,23 +268,22 @@ class ThreadHandler(Handler):
 
     async def _answer(
         self,
-        waiting: WaitingThread,
+        item: WorkItem,
         thread: IssueThread,
         known: KnownParticipants,
         decision: ResponseDecision,
         pull: PullRequest | None,
     ) -> Disposition:
         """Answer a thread; with `pull`, by a review of it, which counts as a turn of its author."""
+        waiting = thread_of(item)
         who = pull.account if pull else caller(thread, known.login, known.people)
         importance = self._importance(waiting, who, known.people)
         if pull and not self._is_in_workspace(waiting):
             # NOTE(self): GitHub does not say who requested the review.
             importance = "stranger"
-        actor = Actor(f"github:{who.id}", who.login, is_bot=is_program(who.login))
-        places: dict[str, Sequence[TurnLimit]] = {f"repository:{waiting.repo.lower()}": (TURNS_PER_REPOSITORY,)}
-        if importance == "stranger":
-            places[_STRANGERS] = (TURNS_ON_GITHUB,)
-        if importance != "owner" and (wait := await self.turns.must_wait(actor, limits_of(importance), places)):
+        actor, limits, places = _turn(waiting, who, importance)
+        if importance != "owner" and (wait := await self.turns.must_wait(actor, limits, places)):
+            await self.threads.note_caller(item, who, importance)
             return wait
         hold = ""
         if self.foreign.is_foreign(waiting.repo):
@@ -362,6 +367,17 @@ class ThreadHandler(Handler):
         what = "A review of {}" if disposition.act == "reviewed" else "A comment on {}"
         summary = f"{what} waits for your approval" if disposition.held else _SUMMARIES[disposition.act]
         return summary.format(f"{item.payload.get('repo')}#{item.payload.get('number')}")
+
+
+def _turn(
+    waiting: WaitingThread, who: Account, importance: Importance
+) -> tuple[Actor, Sequence[TurnLimit], dict[str, Sequence[TurnLimit]]]:
+    """Return who takes a turn, their limits, and the places for which it counts, with theirs."""
+    actor = Actor(f"github:{who.id}", who.login, is_bot=is_program(who.login))
+    places: dict[str, Sequence[TurnLimit]] = {f"repository:{waiting.repo.lower()}": (TURNS_PER_REPOSITORY,)}
+    if importance == "stranger":
+        places[_STRANGERS] = (TURNS_ON_GITHUB,)
+    return actor, limits_of(importance), places
 
 
 def _unread(problem: Err) -> Disposition:

@@ -79,7 +79,8 @@ def limits_of(importance: Importance) -> Sequence[TurnLimit]:
     return (TURNS_PER_PERSON if importance == "stranger" else TURNS_PER_PEER), TURNS_PER_DAY
 
 
-_ACT = "turn"
+TURN = "turn"
+"""The code of a row that waits for a turn, and the act under which the journal records each turn."""
 
 
 class PersonTurns:
@@ -101,7 +102,7 @@ class PersonTurns:
         if self._is_recalled:
             return
         now, window = self._clock.now(), timedelta(seconds=self._clock.real(LONGEST_S))
-        for stored in await self._journal.with_act(self._loop, _ACT, now - window, now + window):
+        for stored in await self._journal.with_act(self._loop, TURN, now - window, now + window):
             data = stored.entry.data
             names = (str(data["did"] or data.get("hash")), *data.get("places", ()))
             self._note(names, parse_iso(stored.at), is_returned=bool(data.get("returned")))
@@ -119,7 +120,7 @@ class PersonTurns:
         if not waits:
             return None
         limit, seconds = max(waits, key=itemgetter(1))
-        return Disposition("later", "turn", limit.reason, retry_in_s=self._clock.lived(seconds))
+        return Disposition("later", TURN, limit.reason, retry_in_s=self._clock.lived(seconds))
 
     @asynccontextmanager
     async def turn(self, author: Actor, importance: Importance, places: Sequence[str] = ()) -> AsyncIterator[None]:
@@ -135,7 +136,7 @@ class PersonTurns:
             raise
 
     async def _record(self, author: Actor, places: Sequence[str], *, is_returned: bool = False) -> None:
-        data = {"act": _ACT, "did": author.did, "places": list(places)} | ({"returned": 1} if is_returned else {})
+        data = {"act": TURN, "did": author.did, "places": list(places)} | ({"returned": 1} if is_returned else {})
         how = "does not count, as no model answered" if is_returned else "begins"
         summary = f"A turn about {self._about} of @{author.handle} {how}"
         await self._journal.record(Entry("life", self._loop, summary, line=None, author=author.handle, data=data))
