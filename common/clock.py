@@ -269,6 +269,11 @@ def doubled(first: float, times: int, most: float) -> float:
     return min(first * 2.0 ** min(times, _MOST_DOUBLINGS), most)
 
 
+def seldom_s(unchanged: timedelta, least: float, most: float) -> float:
+    """Return the seconds until the next look at what was unchanged for so long: a tenth of it, in these bounds."""
+    return min(max(unchanged.total_seconds() / 10, least), most)
+
+
 def spoken(moment: datetime) -> str:
     """Return a date and time in words: `Monday 5 January 2026, 12:00`."""
     return f"{moment:%A} {moment.day} {moment:%B %Y, %H:%M}"

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from adapters.github.types import Repo
-from common.clock import Clock, doubled
+from common.clock import Clock, doubled, parse_iso, seldom_s
 from common.errors import BudgetExceeded
 from common.result import Err, ErrKind
 from common.text.markdown import without_html_comments
@@ -250,13 +250,16 @@ class TaskHandler(Handler):
     async def _asks(self, item: WorkItem, reading: PlanReading, number: int) -> Disposition | None:
         """Return a disposition that waits for an answer; None if nothing was asked, or it was answered."""
         if await self.claims.comments.is_on_its_way(str(item.payload.get("asked_as") or "")):
-            return Disposition("later", ASKS, "its question has not left yet", PAUSE_S)
+            return Disposition("later", ASKS, "its question has not left yet", self._seldom_s(item.created_at))
         asked = reading.open_question(number)
         if asked is None:
             return None
         question = one_line(without_html_comments(asked.body), _QUESTION_CHARS)
         await self.orders.table.note(item, question=question)
-        return Disposition("later", ASKS, f"{asked.html_url} waits for an answer", PAUSE_S)
+        return Disposition("later", ASKS, f"{asked.html_url} waits for an answer", self._seldom_s(asked.created_at))
+
+    def _seldom_s(self, since: str) -> float:
+        return seldom_s(self.clock.since(parse_iso(since)), PAUSE_S, _LEFT_ALONE_S)
 
     async def _not_won(self, outcome: ClaimOutcome, found: FoundPlan, task: Task) -> Disposition:
         """Report why a task was not claimed, and make it wait."""

@@ -16,7 +16,7 @@ from typing import ClassVar
 from adapters.git.worktree import Merging, Worktree
 from adapters.github.client import GitHub
 from adapters.github.types import Account, PullRequest, Repo, Review, latest_verdicts
-from common.clock import Clock, parse_iso
+from common.clock import Clock, parse_iso, seldom_s
 from common.files import delete_tree
 from common.result import GONE, Err, Ok
 from common.text.strings import both_ends
@@ -25,14 +25,7 @@ from common.wording import LineKind, told_outcome
 from modules.lives.tasks.code import TreeTests
 from modules.lives.tasks.execute import place_of_pull
 from modules.lives.tasks.merge.perceive import MERGE, pull_of
-from modules.lives.tasks.merge.policy import (
-    LOOK_AGAIN_S,
-    MergeDecision,
-    MergeFacts,
-    RoundState,
-    judge_merge,
-    look_again_s,
-)
+from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RoundState, judge_merge
 from modules.lives.tasks.merge.wishes import wishes_row
 from modules.lives.tasks.offering import (
     TAKEN_UP,
@@ -259,7 +252,7 @@ class PullActs:
 
 MERGES = "merges"
 """The name of the loop."""
-_LEFT_ALONE_S = 3_600.0
+LOOK_AGAIN_S, LEFT_ALONE_S = 120.0, 3_600.0
 _TRIES = 3
 _TRIED_AGAIN_AFTER = timedelta(days=1)
 """How long an act is left alone after `_TRIES` tries, as somebody may grant a right or change a rule meanwhile."""
@@ -336,7 +329,8 @@ class MergeHandler(Handler):
             is_left = place is not None and await self.orders.is_left(place)
             disposition = _LEFT_ALONE if is_left else await self._handle_open(item, acts, trusted)
             await self._tell(item, acts, disposition)
-            pause_s = look_again_s(self.clock.since(parse_iso(acts.pull.updated_at)))
+            # NOTE(self): a change that GitHub lists ends the pause; the base and checks change unlisted.
+            pause_s = seldom_s(self.clock.since(parse_iso(acts.pull.updated_at)), LOOK_AGAIN_S, LEFT_ALONE_S)
             return replace(disposition, retry_in_s=max(disposition.retry_in_s, pause_s))
         return await self._merged(acts) if acts.pull.merged else await self._closed(acts)
 
@@ -446,7 +440,7 @@ class MergeHandler(Handler):
             return Disposition("later", "unread", queue.error, LOOK_AGAIN_S)
         if queue.data == "in":
             return Disposition("later", "queued", "it waits in the merge queue", LOOK_AGAIN_S)
-        return Disposition("later", _NOT_SENT, "it left the merge queue without being merged", _LEFT_ALONE_S)
+        return Disposition("later", _NOT_SENT, "it left the merge queue without being merged", LEFT_ALONE_S)
 
     async def _give_back(self, acts: PullActs, decision: MergeDecision) -> Disposition:
         """Say why it is withdrawn, and close it; its task becomes free once that is seen.
@@ -517,11 +511,11 @@ class MergeHandler(Handler):
         elif standing.code == "free":
             standing = await self.outbox.do_once(action)
         if standing.code == "left_alone":
-            return Disposition("later", _NOT_SENT, standing.reason, _LEFT_ALONE_S)
+            return Disposition("later", _NOT_SENT, standing.reason, LEFT_ALONE_S)
         if standing.active is None:
             if standing.advice:
-                return Disposition("later", "not-allowed", standing.reason, _LEFT_ALONE_S)
-            return Disposition("later", "refused", f"you said no: {action.body.short_preview}", _LEFT_ALONE_S)
+                return Disposition("later", "not-allowed", standing.reason, LEFT_ALONE_S)
+            return Disposition("later", "refused", f"you said no: {action.body.short_preview}", LEFT_ALONE_S)
         row = await self.outbox.settled(standing.active.id) or standing.active
         if row.state == "done":
             return None

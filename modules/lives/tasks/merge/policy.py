@@ -20,8 +20,6 @@ BLOCKED_AFTER = timedelta(hours=24)
 """After how long the owner is asked about what an unpassed check or a rule of the repository blocks."""
 REJECTED_AFTER = timedelta(hours=1)
 """How long after a request for changes the task is given back, if no round answers it any more."""
-LOOK_AGAIN_S, LATEST_LOOK_S = 120.0, 1_800.0
-_SHARE_OF_WAIT = 1 / 10
 
 MergeProblem = Literal["", "Closed", "Draft", "Changes Requested", "No Approval", "Review Awaited", "Not Mergeable"]
 """Why a pull request is not ready to be merged, "" if it is; a subsection of `Answers` in `pull-request-tools`."""
@@ -52,14 +50,6 @@ _GITHUB_SAYS = {
 }
 _NOT_KNOWN_YET = "GitHub does not know yet whether it can be merged"
 """Why a pull request waits, for the owner."""
-
-
-def look_again_s(unchanged: timedelta) -> float:
-    """Return after how many seconds a pull request that waits unchanged is looked at again, the longer the later.
-
-    A change that GitHub lists is seen at once: this is for its checks, its base, and the moments that count here.
-    """
-    return min(max(unchanged.total_seconds() * _SHARE_OF_WAIT, LOOK_AGAIN_S), LATEST_LOOK_S)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from modules.services.plans.types import Plan, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from soul.commands.tasks import task_lines, tasks_of
 from tests.adapters.results import ok
+from tests.counted_requests import CountedRequests
 from tests.hasty_clock import HastyClock
 from tests.modules.lives.tasks.site import PLAN, SITE, Site, Work, site_with_plan
 from tests.patience import until
@@ -434,6 +435,28 @@ async def test_a_task_that_asks_is_claimed_again_once_a_person_who_counts_answer
         assert [author for author, _ in asking.shown[1]] == ["rowan", "kit"]
         assert asking.shown[1][1] == ("kit", "Centimetres.")
         await look_later(site, asking.work)
+        assert asking.work.asked == [1, 1]
+
+
+async def test_a_question_that_nobody_answers_is_looked_at_seldom_and_its_answer_within_an_hour(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github, ONE_TASK, SOUL_SPEED="1") as site:
+        network, asking = town_github.network, Asking()
+        network.create_account("kit")
+        network.state.repos[SITE.full_name.lower()].collaborators.add("kit")
+        await site.cycle(asking.work)
+        read, rooms = CountedRequests(town_github.faults), site.rooms(asking.work)
+        site.clock.ahead += 10 * 3600
+        await rooms.life.loop.run()
+        read.taken()
+        for _ in range(10):
+            site.clock.ahead += PAUSE_S + 1
+            await rooms.life.loop.run()
+        assert read.taken() == 0
+        say(town_github, "kit", "Centimetres.")
+        site.clock.ahead += 3600
+        await site.run(rooms)
         assert asking.work.asked == [1, 1]
 
 

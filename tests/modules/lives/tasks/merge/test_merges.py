@@ -14,9 +14,8 @@ import pytest
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest
 from modules.lives.tasks.handle import PAUSE_S
-from modules.lives.tasks.merge.handle import CONFLICT, MergeHandler
+from modules.lives.tasks.merge.handle import CONFLICT, LEFT_ALONE_S, LOOK_AGAIN_S, MergeHandler
 from modules.lives.tasks.merge.perceive import MERGE
-from modules.lives.tasks.merge.policy import LATEST_LOOK_S, LOOK_AGAIN_S
 from modules.lives.tasks.offering import TaskActs
 from modules.lives.tasks.review.rounds import REVISION, Round
 from modules.lives.tasks.types import HeldTask, Opened, WorkResult
@@ -220,7 +219,7 @@ async def test_a_check_that_has_not_passed_keeps_a_pull_request_from_being_merge
         assert asked.kind == "merge"
         assert place.pull.merged_at is None
         place.says_of_it("success")
-        place.site.clock.ahead += LATEST_LOOK_S
+        place.site.clock.ahead += LEFT_ALONE_S
         await place.looks()
         assert place.pull.merged_at is not None
 
@@ -236,7 +235,7 @@ async def test_a_pull_request_that_waits_unchanged_is_read_seldom_and_at_once_af
         for _ in range(10):
             await place.looks()
         assert read.taken() == 0
-        place.site.clock.ahead += LATEST_LOOK_S
+        place.site.clock.ahead += LEFT_ALONE_S
         await place.looks()
         assert read.taken() > 0
         ok(await place.kit.pulls.create_review(SITE, place.pull.number, event="COMMENT", body="Nice."))
@@ -434,7 +433,7 @@ async def test_what_was_turned_down_goes_back_once_no_round_is_left_with_what_wa
                 waiting = await work.get(revision.kind, revision.key)
                 assert waiting
                 await work.settle(waiting, "dropped", "unfit")
-                place.site.clock.ahead += LATEST_LOOK_S
+                place.site.clock.ahead += LEFT_ALONE_S
                 await place.looks()
             else:
                 ok(await place.kit.create_comment(SITE, place.pull.number, said))
