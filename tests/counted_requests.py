@@ -1,24 +1,26 @@
-"""Counts the requests that reach the town's GitHub: each meets a delay of no time, which can be met so many times."""
+"""Counts the requests that reach a service of the town: each meets a fault that does nothing, so many times at most."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from town.github.faults import Fault, GitHubFaults
+from town.faults import ArmedFaults, Fault
 
 _MANY = 10_000
 
 
 @dataclass(frozen=True)
 class CountedRequests:
-    """The requests that match a pattern of faults."""
+    """The requests that match a pattern of faults; `kind` is a fault that does nothing in no time."""
 
-    faults: GitHubFaults
+    faults: ArmedFaults[Any]
     request: str = "*"
+    kind: str = "slow"
 
     def taken(self) -> int:
         """Return how many were made since the last call, the first of which begins to count and returns 0."""
-        before = next((one for one in self.faults.armed if one.request == self.request and one.kind == "slow"), None)
+        before = next((one for one in self.faults.armed if (one.request, one.kind) == (self.request, self.kind)), None)
         self.faults.clear()
-        self.faults.arm(Fault("slow", self.request, times=_MANY, seconds=0))
+        self.faults.arm(Fault(self.kind, self.request, times=_MANY, seconds=0))
         return _MANY - before.times if before else 0

@@ -16,9 +16,10 @@ from adapters.space.chatlog import ChatLog
 from adapters.space.server import SpaceServer
 from common.constants import OWNER_CAUSE
 from common.result import Ok
+from modules.services.claims.lease_store import TaskPlace
 from modules.services.commitments.acts import announcement_target
 from modules.services.inbox.messages import message_name
-from modules.services.outbox.bodies import SpaceChatBody
+from modules.services.outbox.bodies import RecordRef, ReplyBody, SpaceChatBody
 from modules.services.outbox.github_bodies import IssueBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.peers.policy import PeerClaim
@@ -31,6 +32,7 @@ from modules.services.rights.policy import PREFERENCE
 from modules.services.workspaces.health import SCENARIOS
 from modules.services.workspaces.trust import READ_AGAIN_S
 from tests.adapters.results import ok
+from tests.counted_requests import CountedRequests
 from tests.hasty_clock import SetAhead
 from tests.modules.lives.space.soul_in_room import Onlooker
 from tests.patience import until
@@ -38,6 +40,8 @@ from tests.running_town import RunningTown
 from tests.scenarios.workspace_town import DAY_S, HOUR_S, SITE, LivingSoul, WorkspaceTown, open_workspace
 from town.github.values import Fault, StoredIssue
 
+THREADS = "app.bsky.feed.getPostThread*"
+OTHER_CAUSE = "plan-synthesis:x"
 OPEN = Plan("Tides", goal="They can be read.", tasks=(Task(1, "Read"), Task(2, "Warn @kit"), Task(3, "Print")))
 CODED = Plan("Tides", goal="They can be read.", tasks=(Task(1, "Read", files=("tides.py",)),))
 
@@ -165,6 +169,66 @@ async def test_the_end_of_a_plan_is_said_once_after_its_last_pull_request_also_o
     assert (place.state(1), len(place.said(1))) == ("closed", 1)
     done = f"All of the plan is done: {place.url}/{SITE.full_name}/issues/1"
     assert [text for text in place.town.texts("rowan") if text not in before] == [done]
+
+
+@pytest.mark.parametrize(
+    "why", ["no thread", "deleted post", *(pytest.param(why, marks=pytest.mark.slow) for why in ("muted", "no plan"))]
+)
+async def test_what_nobody_can_be_told_is_not_looked_for_again(place: WorkspaceTown, why: str) -> None:
+    place.town.account("rowan")
+    network, asker = place.town.network, place.town.account("wren")
+    asked, _ = network.post_as(asker, "@rowan.test could you plan a tide table?")
+    reads = CountedRequests(place.faults, "GET /repos/*/issues/1*"), CountedRequests(place.town.faults, THREADS, "lags")
+
+    async def read_of_issue_and_thread() -> list[int]:
+        await living.look(after_s=600, times=2)
+        for one in reads:
+            one.taken()
+        await living.look(after_s=180, times=2)
+        return [one.taken() for one in reads]
+
+    async with place.living() as living:
+        services = living.soul.app.services
+        await living.soul.look()
+        await opens(living, OTHER_CAUSE if why == "no thread" else asked)
+        for number in (1, 99):
+            await services.work.offer(TaskPlace(SITE, 1, number).row)
+        match why:
+            case "deleted post":
+                network.delete(asker, "app.bsky.feed.post", asked.rpartition("/")[2])
+            case "muted":
+                await services.database.run(lambda rows: rights.mute(rows, asker, services.clock.now()))
+            case "no plan":
+                owner = place.network.find("owner")
+                assert owner
+                place.network.delete_issue(place.repo, place.issue(1), owner)
+            case _:
+                pass
+        assert (await read_of_issue_and_thread())[1] == 0
+        if why != "no plan":
+            place.completes("kit", 1)
+            place.closes("kit", 1)
+        assert await read_of_issue_and_thread() == [0, 0]
+    assert place.town.texts("rowan") == []
+
+
+async def test_news_that_a_thread_has_already_is_not_looked_for_again(place: WorkspaceTown) -> None:
+    place.town.account("rowan")
+    asker = place.town.account("wren")
+    asked, cid = place.town.network.post_as(asker, "@rowan.test could you plan a tide table?")
+    reads = CountedRequests(place.town.faults, THREADS, "lags")
+    async with place.living() as living:
+        await living.soul.look()
+        await opens(living, asked)
+        there = RecordRef(uri=asked, cid=cid)
+        answer = ReplyBody(text=f"{place.url}/{SITE.full_name}/issues/1", parent=there, root=there, told_to=asker)
+        submitted = await living.soul.app.services.outbox.submit(ProposedAction(answer, cause_id=asked, by_owner=True))
+        assert submitted.accepted
+        await living.look(after_s=600, times=2)
+        reads.taken()
+        await living.look(after_s=180, times=2)
+        assert reads.taken() == 0
+    assert len(place.town.texts("rowan")) == 1
 
 
 @asynccontextmanager

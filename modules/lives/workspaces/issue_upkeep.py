@@ -15,6 +15,7 @@ from adapters.github.client import GitHub
 from adapters.github.history import LostEdit
 from adapters.github.types import Issue, Repo
 from common.clock import Clock, iso
+from common.result import GONE, ApiResult, Ok
 from common.wording import counted
 from modules.lives.workspaces.plan_upkeep import Closing, is_said_in
 from modules.lives.workspaces.policy import (
@@ -36,7 +37,7 @@ from modules.services.claims.lease_store import TASK, TaskOffered, TaskPlace, Ta
 from modules.services.github_threads import NewThread, ThreadInbox
 from modules.services.outbox.github_writer import GitHubWriter, act_key
 from modules.services.plans.plan_text import parse_plan
-from modules.services.plans.types import FoundPlan, Plan, PlanKey, Task
+from modules.services.plans.types import FoundPlan, PlanKey, Task
 from modules.services.voice_phrases import Phrase
 from modules.services.work.table import WorkTable
 from modules.services.work.types import WorkItem
@@ -111,7 +112,10 @@ class OfferStep(CycleStep):
 
 @dataclass(frozen=True, slots=True)
 class TaskStandings(CycleStep):
-    """Stores in the row of each task its status on the plan, for the owner; a closed plan is read once."""
+    """Stores in the row of each task its status on the plan, for the owner; a closed plan is read once.
+
+    A task that is no longer there, or whose plan is deleted, keeps the status that it had.
+    """
 
     github: GitHub
     table: WorkTable
@@ -124,24 +128,24 @@ class TaskStandings(CycleStep):
         """Store what changed."""
         plans = {plan.key: plan.plan for plan in poll.plans}
         repos = {one.repo for one in poll.workspaces}
-        closed: dict[PlanKey, Plan | None] = {}
+        closed: dict[PlanKey, ApiResult[Issue]] = {}
         for row in await self.table.newest(TASK, _MOST_ROWS):
             place = place_of(row)
             key = (place.repo.full_name.lower(), place.issue)
-            plan = plans.get(key)
-            if plan is None and place.repo in repos and standing_of(row).is_open:
+            plan, before = plans.get(key), standing_of(row)
+            if plan is None:
+                if place.repo not in repos or not before.is_open:
+                    continue
                 if key not in closed:
-                    closed[key] = await self._read(place)
-                plan = closed[key]
-            task = plan.task(place.number) if plan else None
-            if task is not None:
-                await self._note(row, TaskStanding(task.status, task.assignee or "", key in plans), poll)
+                    closed[key] = await self.github.get_issue(place.repo, place.issue)
+                if isinstance(read := closed[key], Ok):
+                    plan = parse_plan(read.data.body, read.data.title)
+                elif read.kind not in GONE:
+                    continue
+            task, is_open = plan.task(place.number) if plan else None, key in plans
+            standing = TaskStanding(task.status, task.assignee or "") if task else before
+            await self._note(row, replace(standing, is_open=is_open), poll)
         return StepResult()
-
-    async def _read(self, place: TaskPlace) -> Plan | None:
-        """Return a closed plan, or None if it cannot be read now."""
-        read = (await self.github.get_issue(place.repo, place.issue)).or_else(None)
-        return parse_plan(read.body, read.title) if read else None
 
     async def _note(self, row: WorkItem, standing: TaskStanding, poll: Poll) -> None:
         if standing != standing_of(row):

@@ -25,10 +25,10 @@ from adapters.space.types import WorkspaceProgress
 from common.clock import Clock, parse_iso_or_none
 from common.constants import OWNER_CAUSE
 from common.redact import Redactor
-from common.result import Err, Ok
+from common.result import GONE, ApiResult, Err, Ok
 from common.text.graphemes import fit_post_text
 from common.text.untrusted import one_line
-from common.wording import counted
+from common.wording import LineKind, counted
 from modules.lives.workspaces.plan_upkeep import PLAN_COMPLETE
 from modules.lives.workspaces.policy import progress_of
 from modules.lives.workspaces.types import CycleStep, Place, PlanProgress, Poll, PolledWorkspace, StepResult
@@ -54,6 +54,7 @@ from modules.services.plans.events import (
 )
 from modules.services.plans.plan_text import parse_plan
 from modules.services.plans.types import ACTIVE_TASKS, PLAN_LABEL, FoundPlan, Plan, Task
+from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases import Phrase
@@ -108,6 +109,8 @@ class ThreadNews(CycleStep):
     redactor: Redactor
     journal: Journal
     clock: Clock
+    untellable: set[str] = field(default_factory=set, init=False)
+    """The keys of news without a place, or whose place already has them."""
     name = "thread-news"
     place = Place.PROGRESS
     sees_finished = True
@@ -118,7 +121,8 @@ class ThreadNews(CycleStep):
         news += [one for polled in poll.workspaces for one in await self._standing(polled)]
         told = 0
         for one in news:
-            told += not await self.outbox.was_proposed(one.key) and await self.tell(one)
+            is_over = one.key in self.untellable or await self.outbox.was_proposed(one.key)
+            told += not is_over and await self.tell(one)
         return StepResult(note=f"{told} told in a thread" if told else "")
 
     async def _claims(self, polled: PolledWorkspace) -> list[News]:
@@ -167,9 +171,12 @@ class ThreadNews(CycleStep):
         """Submit it to the outbox; return whether it is told. Submit nothing while a reply of ours waits there."""
         watched = self.workspaces.get(news.repo)
         asked = news.asked or (watched.discovered_in_thread if watched else None)
-        place = await self._place(asked) if asked else None
-        if place is None or not await self._may_be_told(place.told_to):
+        found = await self._place(asked or "")
+        if isinstance(found, Err):
+            if found.kind in GONE:
+                self.untellable.add(news.key)
             return False
+        place = found.data
         ours = await self.outbox.at_place(["reply"], place.root.uri)
         if news.topic and any(f"{one.cause_id}/".startswith(f"{news.topic}/") for one in ours):
             return True
@@ -177,6 +184,7 @@ class ThreadNews(CycleStep):
             return False
         done = [one for one in ours if one.state == "done" and one.result_uri and one.made("record")]
         if news.url and any(tells_link(one.body.public_text, news.url) for one in done if one.body.public_text):
+            self.untellable.add(news.key)
             return False
         latest = next(iter(done), None)
         parent = RecordRef(uri=latest.result_uri or "", cid=latest.made("record")) if latest else place.parent
@@ -184,27 +192,27 @@ class ThreadNews(CycleStep):
         submitted = await self.outbox.submit(ProposedAction(body, once=news.key, cause_id=news.key))
         return submitted.accepted
 
-    async def _may_be_told(self, did: str) -> bool:
-        """Return whether somebody may be told unasked: nobody who is muted or forgotten, or keeps posts from AI."""
-        return bool(did) and did in await self.preferences.readable([did])
+    async def _place(self, uri: str) -> ApiResult[_Place]:
+        """Return the place for an answer to a post, or an `Err`, of a kind in `GONE` if there is none.
 
-    async def _place(self, uri: str) -> _Place | None:
-        """Return the place for an answer to a post; None if the post cannot be read."""
-        at, post = parse_at_uri(uri), await self._root(uri)
-        if at is None or post is None:
-            return None
-        if (refs := (await self.atproto.get_reply_refs(post.uri, post.cid)).or_else(None)) is None:
-            return None
-        root = RecordRef(uri=refs.root.uri, cid=refs.root.cid)
-        return _Place(root, post, at.repo)
-
-    async def _root(self, uri: str) -> RecordRef | None:
+        Nobody is told unasked who is muted or forgotten, or keeps posts from AI.
+        """
+        at = parse_at_uri(uri)
+        if at is None or await self.preferences.hidden([at.repo]):
+            return Err("there is nobody to tell", "not_found")
+        declared = (await self.preferences.of([at.repo])).get(at.repo)
+        if not may_stand_in_prompt(declared):
+            return Err("they may not be told", "not_found" if declared else "transient")
         read = await self.atproto.get_post_thread(uri, 0, 0)
         if isinstance(read, Err):
-            summary = f"The thread of a workspace could not be read: {read.error}"
-            await self.journal.record(Entry("error", self.name, summary, line=None, trigger_uri=uri))
-            return None
-        return RecordRef(uri=read.data.post.uri, cid=read.data.post.cid)
+            if read.kind not in GONE:
+                summary = f"The thread of a workspace could not be read: {read.error}"
+                await self.journal.record(Entry("error", self.name, summary, line=None, trigger_uri=uri))
+            return read
+        post = read.data.post
+        parent = RecordRef(uri=post.uri, cid=post.cid)
+        root = RecordRef(uri=post.reply.root.uri, cid=post.reply.root.cid) if post.reply else parent
+        return Ok(_Place(root, parent, at.repo))
 
 
 def post_in(cause: str | None) -> str:
@@ -230,7 +238,8 @@ _LASTS = timedelta(days=60)
 _PLAN_END_WITHIN = timedelta(days=7)
 """How long after its closing the end of a plan is still told: the SOUL may not have run then."""
 
-EndPlace = Literal["room", "thread", "terminal", "message", "workspace"]
+EndPlace = Literal["room", "thread", "terminal", "message", "workspace", "nowhere"]
+"""Where an end is told; `nowhere` if nobody is there to be told."""
 _TOLD = "<!-- soul:end-told -->"
 """The mark of a comment on a plan whose SOUL is gone, by the SOUL that tells the end instead."""
 
@@ -316,7 +325,7 @@ class PlanEnds(CycleStep):
     place = Place.PROGRESS
     sees_finished = True
     _passed: set[str] = field(default_factory=set, init=False)
-    """Plans whose end is not ours to tell, as they were closed in another way or too long ago, or others told it."""
+    """Plans whose end is not ours to tell: deleted, closed in another way or too long ago, or told by others."""
 
     async def run(self, poll: Poll) -> StepResult:
         """Tell all ends that were not told yet."""
@@ -345,11 +354,14 @@ class PlanEnds(CycleStep):
             cause: await self._tell(replace(end, cause=cause), now) for cause in causes if cause or by_other is False
         }
         for cause, place in places.items():
-            if place is not None:
-                await self._record(replace(end, cause=cause), place)
+            one = replace(end, cause=cause)
+            if place is None and one.key in self.threads.untellable:
+                places[cause] = "nowhere"
+            if told := places[cause]:
+                await self._record(one, told)
         if by_other and all(places.values()):
             self._passed.add(end.topic)
-        return sum(place is not None for place in places.values())
+        return sum(place not in {None, "nowhere"} for place in places.values())
 
     async def _at_hand(self, poll: Poll, now: datetime) -> list[_PlanAtHand]:
         """Return the plans that we opened, closed or were asked for, in the workspaces that were read."""
@@ -374,8 +386,13 @@ class PlanEnds(CycleStep):
 
     async def _ended(self, one: _PlanAtHand, now: datetime) -> PlanEnd | None:
         """Return the end of a plan if it is closed with all tasks completed, and may be ours to tell; else None."""
-        issue = (await self.github.get_issue(one.repo, one.number)).or_else(None)
-        if issue is None or issue.state != "closed":
+        read = await self.github.get_issue(one.repo, one.number)
+        if isinstance(read, Err):
+            if read.kind in GONE:
+                self._passed.add(end_key(one.repo.full_name, one.number))
+            return None
+        issue = read.data
+        if issue.state != "closed":
             return None
         plan = parse_plan(issue.body, issue.title)
         closed_at = parse_iso_or_none(issue.closed_at)
@@ -424,7 +441,7 @@ class PlanEnds(CycleStep):
         closed_at, watched = parse_iso_or_none(end.issue.closed_at) or now, self.threads.workspaces.get(end.repo)
         ask = next((one for one in end.asks if one.is_openers), None)
         if ask is None and not (watched and watched.discovered_in_thread):
-            return None
+            return "nowhere"
         if self.clock.since(closed_at) < OTHERS_AFTER or not self.turns.ask_for_turn(end.topic):
             return None
         key = act_key(end.repo, end.issue.number, "end-told")
@@ -471,7 +488,8 @@ class PlanEnds(CycleStep):
     async def _record(self, end: PlanEnd, place: EndPlace) -> None:
         data = {"act": PLAN_DONE, "key": end.key, "place": place, "url": end.issue.html_url}
         summary = f"All tasks of {end.repo.full_name}#{end.issue.number} are done"
-        await self.journal.record(Entry("life", PLAN_ENDS, summary, line="done", reason=end.issue.html_url, data=data))
+        line: LineKind | None = None if place == "nowhere" else "done"
+        await self.journal.record(Entry("life", PLAN_ENDS, summary, line=line, reason=end.issue.html_url, data=data))
 
 
 AGAIN_S = 3600.0
