@@ -301,6 +301,27 @@ async def test_a_plan_that_names_no_issue_is_made_of_none(place: WorkspaceTown) 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("by", ["kit", "eve"])
+async def test_what_led_to_no_plan_is_tried_less_and_less_often_and_told_once_until_an_issue_changes(
+    place: WorkspaceTown, by: str
+) -> None:
+    issue = place.opens(by, "A map")
+    place.mind.tasks = [{"title": "Something else", "description": "For #77.", "issues": [77]}]
+    async with place.living() as one:
+        await one.look(HOUR_S, times=2)
+        for hours, attempts in ((24, 5), (48, 2)):
+            asked = len(place.mind.asked)
+            await one.look(HOUR_S, times=hours)
+            assert len(place.mind.asked) - asked <= 2 * attempts
+        entries = await one.soul.app.services.journal.recent(500, kinds=["decision"])
+        assert len([each for each in entries if each.entry.summary.startswith("No plan")]) <= 2
+        place.mind.tasks = TASKS
+        place.labels("kit", issue, "work")
+        await one.look(HOUR_S)
+    assert len(place.issues()) == 2
+
+
+@pytest.mark.slow
 async def test_after_the_owners_no_to_a_plan_its_issues_are_planned_again_only_with_others(
     place: WorkspaceTown,
 ) -> None:

@@ -37,7 +37,7 @@ from tests.hasty_clock import SetAhead
 from tests.modules.lives.space.soul_in_room import Onlooker
 from tests.patience import until
 from tests.running_town import RunningTown
-from tests.scenarios.workspace_town import DAY_S, HOUR_S, SITE, LivingSoul, WorkspaceTown, open_workspace
+from tests.scenarios.workspace_town import DAY_S, DONE, HOUR_S, SITE, LivingSoul, WorkspaceTown, open_workspace
 from town.github.values import Fault, StoredIssue
 
 THREADS = "app.bsky.feed.getPostThread*"
@@ -452,6 +452,18 @@ async def test_a_page_that_cannot_be_read_finishes_nothing(ended: WorkspaceTown)
         assert len(ended.issues()) == 1
         ended.faults.clear()
         await finished(ended, one)
+
+
+@pytest.mark.slow
+async def test_a_verdict_that_cannot_be_used_is_asked_for_less_and_less_often(ended: WorkspaceTown) -> None:
+    await ended.write(README=README)
+    ended.mind.verdict = {"complete": "perhaps"}
+    async with ended.living() as one:
+        await one.look(HOUR_S, times=24)
+        assert len(ended.mind.prompts("workspace_verdict")) <= 12
+        ended.mind.verdict = dict(DONE)
+        await one.look(HOUR_S, times=24)
+        assert one.watched.finished_issue_number == 2
 
 
 async def test_scenarios_without_a_result_finish_nothing(ended: WorkspaceTown) -> None:

@@ -93,7 +93,7 @@ class HealthCheck:
             self.workspaces.note(one.repo, finished_issue_number=there.number)
             return await self._tell(one.repo, f"is finished, says #{there.number}", f"@{there.author} says so")
         last = _Last(newest[0].number, max((issue.number for issue in listed), default=0))
-        return await self._judged(one.repo, plans, now, last)
+        return await self._judged(one, plans, now, last)
 
     async def _is_waiting(self, one: PolledWorkspace) -> bool:
         """Return whether other work is under way: a pull request, or an issue that was proposed but not opened yet."""
@@ -103,17 +103,17 @@ class HealthCheck:
             "issue", f"{_key(one.repo)}#"
         )
 
-    async def _judged(self, repo: Repo, plans: Sequence[Issue], now: datetime, last: _Last) -> str:
+    async def _judged(self, one: PolledWorkspace, plans: Sequence[Issue], now: datetime, last: _Last) -> str:
         """Judge the workspace if that is due, and act on the verdict; return what was recorded."""
-        summary = self.judge.skills.section(SKILL, "Nothing Open").strip()
+        repo, summary = one.repo, self.judge.skills.section(SKILL, "Nothing Open").strip()
         watched = self.workspaces.get(repo)
         if watched is None:
             return ""
         accounts = await self.trust.accounts(repo)
-        plan, completed_at = _last_complete([one for one in plans if accounts.covers(one.account)])
+        plan, completed_at = _last_complete([each for each in plans if accounts.covers(each.account)])
         if is_health_check_due(watched, self.clock.since, completed_at):
             failing = await self._scenarios(repo, plan)
-            verdict = await self._verdict(repo, plans) if failing is not None else None
+            verdict = await self._verdict(one, plans) if failing is not None else None
             if failing is None or verdict is None:
                 return ""
             self.workspaces.note(repo, last_health_check_attempt=now)
@@ -155,8 +155,9 @@ class HealthCheck:
         self.workspaces.note(repo, last_plan_synthesis_attempt=None)  # NOTE(self): the next cycle looks again
         return None
 
-    async def _verdict(self, repo: Repo, plans: Sequence[Issue]) -> HealthVerdict | None:
+    async def _verdict(self, one: PolledWorkspace, plans: Sequence[Issue]) -> HealthVerdict | None:
         """Return the verdict on the pages; None if they cannot be read now, or the model gave no verdict."""
+        repo = one.repo
         pages = await self._pages(repo)
         if isinstance(pages, Err):
             await self._tell(repo, "could not be judged", pages.error)
@@ -164,10 +165,10 @@ class HealthCheck:
         if not pages.data:
             return HealthVerdict(complete=True, summary=self.judge.skills.section(SKILL, "Nothing Open").strip())
         accounts = await self.trust.accounts(repo)
-        closed = [one.body for one in plans if accounts.covers(one.account)][:_CLOSED_PLANS]
+        closed = [each.body for each in plans if accounts.covers(each.account)][:_CLOSED_PLANS]
         async with self.attention.take(SKILL):
             verdict = await self.judge.judge(WorkspacePages(repo, pages.data, closed))
-        if verdict is None:
+        if verdict is None and self.workspaces.note_in_vain(repo, one.digest):
             await self._tell(repo, "could not be judged", "the model gave no verdict that can be used")
         return verdict if verdict is None or verdict.complete else await self._within_rounds(repo, verdict)
 

@@ -56,6 +56,7 @@ from modules.services.workspaces.watched import (
     MOST_OPEN_PLANS,
     WatchedWorkspaces,
     get_workspaces_needing_plan_synthesis,
+    is_tried_in_vain,
     is_workspace_name,
 )
 
@@ -217,7 +218,7 @@ class SynthesisStep(CycleStep):
             one = polled[f"{watched.owner}/{watched.repo}".lower()]
             if not self.attention.free:
                 break
-            if not _has_something(one):
+            if not _has_something(one) or is_tried_in_vain(watched, one.digest, self.clock.since):
                 continue
             if not self.turns.ask_for_turn(_key(one.repo)) or await self.writer.outbox.waits(
                 "issue", f"{_key(one.repo)}#"
@@ -232,7 +233,7 @@ class SynthesisStep(CycleStep):
                 continue
             work = unplanned(issues, plans)
             if any(happened_after(issue, watched.no_work_before) for issue in work):
-                note = await self._plan(one.repo, work, plans)
+                note = await self._plan(one, work, plans)
                 return StepResult(ends_cycle=bool(note), note="; ".join([*notes, note] if note else notes))
             if watched.requested or any(issue.state == "open" for issue in plans) or any(map(is_work, issues)):
                 continue
@@ -262,24 +263,26 @@ class SynthesisStep(CycleStep):
         plans = [issue for issue in listed.or_else(()) if not issue.is_pull_request]
         return plans if listed.success and sum(issue.state == "open" for issue in plans) < MOST_OPEN_PLANS else None
 
-    async def _plan(self, repo: Repo, work: Sequence[Issue], plans: Sequence[Issue]) -> str:
+    async def _plan(self, one: PolledWorkspace, work: Sequence[Issue], plans: Sequence[Issue]) -> str:
         """Propose a plan of those issues that may go into one; return what was recorded, or "" if none is made."""
+        repo = one.repo
         accounts = await self.trust.accounts(repo)
         wanted = await self.wanted.of(repo, work, accounts)
         if not wanted.success or not wanted.data:
-            reason = "nobody whose words count asked for work on them" if wanted.success else wanted.error
-            return await self._tell(f"No plan of the open issues in {repo.full_name} ({len(work)})", reason)
-        beginning = f"{_key(repo)}#{max((one.number for one in plans), default=0)}:"
+            none = f"No plan of the open issues in {repo.full_name} ({len(work)})"
+            why = wanted.error if isinstance(wanted, Err) else ""
+            return await self._in_vain(one, none, "nobody whose words count asked for work on them", unread=why)
+        beginning = f"{_key(repo)}#{max((each.number for each in plans), default=0)}:"
         key = f"{beginning}{_digest(wanted.data)}"
         outbox = self.writer.outbox
         if await outbox.is_accepted("issue", beginning) or (await outbox.standing("issue", key)).is_decided:
             return ""
-        sources = fitting([await self._source(repo, one, accounts) for one in wanted.data])
+        sources = fitting([await self._source(repo, each, accounts) for each in wanted.data])
         stands = await repository_view(self.github, repo, with_issues=False)
         async with self.attention.take(SYNTHESIS):
             made = await self.composer.compose_from_issues(repo, sources, stands=stands)
         if made is None:
-            return await self._tell(f"No plan for {repo.full_name}", "the model made none that names an issue")
+            return await self._in_vain(one, f"No plan for {repo.full_name}", "the model made none that names an issue")
         plan = made.plan
         for number, answer in made.outside.items():
             if not await self.closing.was_said(repo, number, _OUTSIDE):
@@ -314,6 +317,11 @@ class SynthesisStep(CycleStep):
             said = [f"@{each.author}: {each.body}" for each in comments if accounts.covers(each.account)]
             body = "\n\n".join([body, *said[-_MOST_SAID:]])
         return SourceIssue(one.number, one.title, one.author, one.html_url, body, one.labels)
+
+    async def _in_vain(self, one: PolledWorkspace, summary: str, reason: str, *, unread: str = "") -> str:
+        """Record a try that led to nothing, once for the same issues, or what could not be read; return ""."""
+        is_told = bool(unread) or self.workspaces.note_in_vain(one.repo, one.digest)
+        return await self._tell(summary, unread or reason) if is_told else ""
 
     async def _tell(self, summary: str, reason: str) -> str:
         """Record what happened; return "", which adds nothing to the line that ends the cycle."""

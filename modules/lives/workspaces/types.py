@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -30,6 +31,12 @@ class PolledWorkspace:
     def repo(self) -> Repo:
         """The repository of the workspace."""
         return Repo(self.watched.owner, self.watched.repo)
+
+    @property
+    def digest(self) -> str:
+        """A digest of its open issues, which changes with each of them."""
+        issues = sorted((one.number, one.updated_at) for one in self.issues)
+        return hashlib.sha256(repr(issues).encode()).hexdigest()[:16]
 
     @property
     def is_finished(self) -> bool:

@@ -17,7 +17,7 @@ from typing import Literal, TypedDict, Unpack
 from adapters.github.client import GitHub
 from adapters.github.places import MAX_LISTED
 from adapters.github.types import Repo, Repository
-from common.clock import Clock, Since, iso, parse_iso, parse_iso_or_none
+from common.clock import Clock, Since, doubled, iso, parse_iso, parse_iso_or_none
 from common.constants import OWNER_CAUSE
 from common.result import ApiResult, Err, Ok, answering
 from common.text.strings import create_slug
@@ -89,7 +89,8 @@ class WatchedWorkspace(FileRecord):
     `discovered_in_thread` is the root of the thread on Bluesky in which it was first named. `active_plan_issues` are
     the numbers of its open plans at `last_polled`, when they were last read. `last_plan_synthesis_attempt` and
     `last_health_check_attempt` are the times of the last tries to plan and to check its work. Issues that nobody
-    touched after `no_work_before` hold no work, as the model said when it read them. `finished_issue_number` is the
+    touched after `no_work_before` hold no work, as the model said when it read them. `in_vain` counts the tries
+    after the first that led to nothing over open issues with the digest `in_vain_over`. `finished_issue_number` is the
     issue that says that it is finished, or None. After such an issue was closed, no other is made before
     `no_sentinel_before`. `undoable_told` are the plans of which the owner was told that they have tasks which this SOUL
     cannot do. `requested` marks a repository that is watched because the owner, or the host of a room, asked for work
@@ -106,6 +107,8 @@ class WatchedWorkspace(FileRecord):
     last_plan_synthesis_attempt: Moment | None = None
     last_health_check_attempt: Moment | None = None
     no_work_before: Moment | None = None
+    in_vain_over: str = ""
+    in_vain: int = 0
     finished_issue_number: int | None = None
     no_sentinel_before: Moment | None = None
     undoable_told: tuple[int, ...] = ()
@@ -120,6 +123,8 @@ class WorkspaceChange(TypedDict, total=False):
     last_plan_synthesis_attempt: datetime | None
     last_health_check_attempt: datetime | None
     no_work_before: datetime | None
+    in_vain_over: str
+    in_vain: int
     finished_issue_number: int | None
     no_sentinel_before: datetime | None
     undoable_told: tuple[int, ...]
@@ -239,6 +244,16 @@ class WatchedWorkspaces:
         if known := self.get(repo):
             self._file.records[_key(repo)] = known.replace(**changes)
             self._file.save()
+
+    def note_in_vain(self, repo: Repo, over: str) -> bool:
+        """Count a try that led to nothing over open issues with this digest; return whether it is the first.
+
+        Raises `StorageError`.
+        """
+        known = self.get(repo)
+        is_first = known is None or known.in_vain_over != over
+        self.note(repo, in_vain_over=over, in_vain=0 if known is None or is_first else known.in_vain + 1)
+        return is_first
 
     def one_save(self) -> AbstractContextManager[None]:
         """Return a context in which many changes are written once, on leaving."""
@@ -519,6 +534,7 @@ def _is_request(intent: Intent) -> bool:
 
 PLAN_SYNTHESIS_COOLDOWN = timedelta(hours=1)
 HEALTH_CHECK_COOLDOWN = timedelta(hours=24)
+_LONGEST_IN_VAIN_S = timedelta(days=1).total_seconds()
 MOST_OPEN_PLANS = 3
 """With this many open plans in a workspace no further plan is made."""
 
@@ -532,6 +548,18 @@ def needs_plan_synthesis(workspace: WatchedWorkspace, since: Since) -> bool:
         and len(workspace.active_plan_issues) < MOST_OPEN_PLANS
         and (last is None or since(last) >= PLAN_SYNTHESIS_COOLDOWN)
     )
+
+
+def is_tried_in_vain(workspace: WatchedWorkspace, issues: str, since: Since) -> bool:
+    """Return whether the last try over the open issues with the digest `issues` led to nothing, and the next waits.
+
+    It waits twice as long each time, at most a day.
+    """
+    last = workspace.last_plan_synthesis_attempt
+    if last is None or workspace.in_vain_over != issues:
+        return False
+    wait_s = doubled(PLAN_SYNTHESIS_COOLDOWN.total_seconds(), workspace.in_vain, _LONGEST_IN_VAIN_S)
+    return since(last).total_seconds() < wait_s
 
 
 def get_workspaces_needing_plan_synthesis(

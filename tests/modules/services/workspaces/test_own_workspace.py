@@ -258,6 +258,8 @@ def test_a_workspace_is_watched_once_whatever_the_capitals(
             "discoveredAt": iso(clock.now()),
             "discoveredInThread": ROOT,
             "activePlanIssues": [],
+            "inVainOver": "",
+            "inVain": 0,
             "undoableTold": [],
             "requested": False,
         }
