@@ -18,6 +18,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.services.peers.registry import IDENTITY_POST_MARKER
 from modules.services.rights import store
+from tests.counted_requests import CountedRequests
 from tests.github_moves import rename_account
 from tests.hasty_clock import HastyClock
 from tests.known_profiles import set_profiles
@@ -132,6 +133,29 @@ async def test_an_identity_post_that_was_deleted_by_hand_is_written_anew_once(ru
             await cycle(soul)
         assert len(identity_posts(running_town, "rowan")) == 1
         assert soul.app.services.peer_registry.is_mutual
+
+
+async def test_our_own_posts_are_not_read_again_for_a_day_while_the_identity_post_waits_or_after_the_owners_no(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = speaking
+    reads = CountedRequests(running_town.faults, "com.atproto.repo.listRecords?*app.bsky.feed.post*", "lags")
+    async with awake(home_of(running_town, "rowan", SOUL_APPROVAL="drafts"), clock=HastyClock()) as soul:
+
+        async def looks(after_s: float = QUARTER_HOUR_S) -> int:
+            reads.taken()
+            soul.passes(after_s)
+            await soul.app.scheduler.run_guarded("peers")
+            return reads.taken()
+
+        await looks()
+        outbox = soul.app.services.outbox
+        (draft,) = [one for one in await outbox.held() if one.kind == "post"]
+        assert [await looks() for _ in range(3)] == [0] * 3
+        await outbox.reject(draft.id)
+        assert [await looks() for _ in range(3)] == [0] * 3
+        assert await looks(A_DAY_S) > 0
+    assert identity_posts(running_town, "rowan") == []
 
 
 async def test_nothing_is_written_while_our_own_posts_cannot_be_read(running_town: RunningTown) -> None:

@@ -7,6 +7,7 @@ and about a peer, come from the model.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,6 +159,8 @@ class OwnIdentity:
     notice: str = field(init=False)
     _state: Json = field(init=False)
     _seen_at: float | None = field(default=None, init=False)
+    _missed_at: float | None = field(default=None, init=False)
+    """When it was last looked for and not found."""
     _failures: int = field(default=0, init=False)
     _retry_at: float = field(default=0.0, init=False)
 
@@ -183,9 +186,12 @@ class OwnIdentity:
         if not is_github_username(self.username):
             return "no account on GitHub is set"
         now = self.clock.monotonic()
-        if self._seen_at is not None and now - self._seen_at < self.clock.real(VERIFY_AFTER.total_seconds()):
+        if self._is_recent(self._seen_at):
             return "the identity post stands"
         intents = await self._intents()
+        waits = self._waits(intents, may_speak=may_speak)
+        if waits and self._is_recent(self._missed_at):
+            return waits
         found = await self._look(intents)
         if isinstance(found, Err):
             return f"whether the identity post stands could not be read: {found.error}"
@@ -194,16 +200,23 @@ class OwnIdentity:
             await self._remember(found.data)
             self._seen_at = now
             return "the identity post stands"
-        return await self._write(intents, may_speak=may_speak)
+        self._missed_at = now
+        return waits or await self._propose(sum(intent.state == "done" for intent in intents))
 
-    async def _write(self, intents: list[Intent], *, may_speak: bool) -> str:
+    def _is_recent(self, moment: float | None) -> bool:
+        """Return whether a look at that moment still counts."""
+        age_s = self.clock.monotonic() - moment if moment is not None else math.inf
+        return age_s < self.clock.real(VERIFY_AFTER.total_seconds())
+
+    def _waits(self, intents: list[Intent], *, may_speak: bool) -> str:
+        """Return why no identity post is proposed now; "" if one may be."""
         if any(intent.rejected for intent in intents):
             return "the owner does not want an identity post"
         if any(intent.state in _OPEN for intent in intents):
             return "the identity post is on its way"
         if not may_speak or self.clock.monotonic() < self._retry_at:
             return "the identity post waits"
-        return await self._propose(sum(intent.state == "done" for intent in intents))
+        return ""
 
     async def _propose(self, gone: int) -> str:
         """Propose the post; `gone` is how many identity posts of ours were sent and no longer exist."""
