@@ -421,6 +421,9 @@ async def test_disagreement_in_a_thread_and_changes_asked_of_our_pull_request_ar
         )
         assert (await soul.app.services.outbox.submit(ProposedAction(body, by_owner=True, part="test:pull"))).accepted
         await soul.send()
+        for draft in ("test:1", "test:2", "test:3"):
+            waits = ProposedAction(body, part=draft, hold="it waits for the owner", cause_id=draft)
+            await soul.app.services.outbox.submit(waits)
         await soul.app.services.database.run(lambda connection: connection.execute(_OF_TASK))
         (pull,) = repo.pulls.values()
         assert kit

@@ -231,10 +231,10 @@ class GitHubExperienceLoop(Loop):
         now = self.clock.now()
         self._asked_at = {key: at for key, at in self._asked_at.items() if self.clock.since(at) < _REVIEWS_EVERY}
         made = await self.outbox.since(["pull_request"], now - _LOOKED_BACK)
-        for intent in [one for one in made if one.id not in self._asked_at][:_AT_A_TIME]:
-            body, number = intent.body, intent.issue_number
-            if intent.state == "done" and isinstance(body, PullRequestBody) and number:
-                await self._keep_challenge(repo_of(body), number)
+        opened = [one for one in made if one.state == "done" and one.issue_number and one.id not in self._asked_at]
+        for intent in opened[:_AT_A_TIME]:
+            if isinstance(intent.body, PullRequestBody):
+                await self._keep_challenge(repo_of(intent.body), intent.issue_number)
                 self._asked_at[intent.id] = now
 
     async def _keep_challenge(self, repo: Repo, number: int) -> None:
