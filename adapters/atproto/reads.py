@@ -443,21 +443,6 @@ class Reader:
         answer = await self._query("app.bsky.feed.getPosts", uris=list(uris))
         return answer if isinstance(answer, Err) else Ok(convert.items_of(answer.data, "posts", convert.post))
 
-    async def get_reply_refs(self, parent_uri: str, parent_cid: str) -> ApiResult[ReplyRefs]:
-        """Return the parent and root for a reply to a post, as its thread says.
-
-        If that cannot be read, after a retry if transient, the parent is also the root: a fork is better than no reply.
-        """
-        if not parent_uri or not parent_cid:
-            return Err("a reply needs the uri and the cid of the post it answers", kind="invalid")
-        if not parent_uri.startswith("at://"):
-            return Err(f"not an at:// uri: {parent_uri}", kind="invalid")
-        parent = StrongRef(parent_uri, parent_cid)
-        thread = await self.get_post_thread(parent_uri, depth=0, parent_height=0)
-        if isinstance(thread, Err) and thread.kind == "transient":
-            thread = await self.get_post_thread(parent_uri, depth=0, parent_height=0)
-        return Ok(resolve_reply_refs(parent, None if isinstance(thread, Err) else thread.data))
-
     async def get_preferences(self) -> ApiResult[AccountPreferences]:
         """Return our account's preferences. From now on reads include the labels of its labelers."""
         answer = await self._query("app.bsky.actor.getPreferences")

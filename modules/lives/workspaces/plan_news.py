@@ -17,7 +17,9 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from adapters.atproto.client import Atproto
+from adapters.atproto.reads import resolve_reply_refs
 from adapters.atproto.records import parse_at_uri
+from adapters.atproto.types import StrongRef
 from adapters.github.client import GitHub
 from adapters.github.types import Issue, Repo
 from adapters.space.client import SpaceClient
@@ -210,8 +212,8 @@ class ThreadNews(CycleStep):
                 await self.journal.record(Entry("error", self.name, summary, line=None, trigger_uri=uri))
             return read
         post = read.data.post
-        parent = RecordRef(uri=post.uri, cid=post.cid)
-        root = RecordRef(uri=post.reply.root.uri, cid=post.reply.root.cid) if post.reply else parent
+        refs = resolve_reply_refs(StrongRef(post.uri, post.cid), read.data)
+        root, parent = (RecordRef(uri=one.uri, cid=one.cid) for one in (refs.root, refs.parent))
         return Ok(_Place(root, parent, at.repo))
 
 

@@ -83,30 +83,6 @@ async def test_a_thread_whose_post_is_gone_is_not_found(town: AtprotoTown) -> No
     assert err(await alice.get_post_thread(post.uri)).kind == "not_found"
 
 
-async def test_a_reply_to_a_reply_finds_the_root_by_itself(town: AtprotoTown) -> None:
-    alice = await town.logged_in("alice")
-    posts = await chain(alice, 3)
-    assert ok(await alice.get_reply_refs(posts[2].uri, posts[2].cid)) == ReplyRefs(posts[2], posts[0])
-    assert ok(await alice.get_reply_refs(posts[0].uri, posts[0].cid)) == ReplyRefs(posts[0], posts[0])
-
-
-@pytest.mark.parametrize(("failures", "finds_root"), [(1, True), (2, False)])
-async def test_a_thread_that_fails_is_asked_once_more_then_the_parent_is_root(
-    town: AtprotoTown, failures: int, *, finds_root: bool
-) -> None:
-    alice = await town.logged_in("alice")
-    posts = await chain(alice, 2)
-    town.faults.arm(Fault("bad_gateway", THREAD, times=failures))
-    refs = ok(await alice.get_reply_refs(posts[1].uri, posts[1].cid))
-    assert refs.root == (posts[0] if finds_root else posts[1])
-
-
-@pytest.mark.parametrize(("parent_uri", "parent_cid"), [("", "c"), ("at://p", ""), ("p", "c")])
-async def test_a_reply_without_a_proper_parent_is_refused(town: AtprotoTown, parent_uri: str, parent_cid: str) -> None:
-    alice = await town.logged_in("alice")
-    assert err(await alice.get_reply_refs(parent_uri, parent_cid)).kind == "invalid"
-
-
 async def test_records_come_raw_and_in_pages(town: AtprotoTown) -> None:
     alice = await town.logged_in("alice")
     posts = await chain(alice, 3)
