@@ -23,10 +23,14 @@ from modules.services.memory.admission import Memory
 from modules.services.outbox.github_bodies import IssueBody, PullRequestBody
 from modules.services.outbox.types import ProposedAction
 from modules.services.plans.events import TaskEvent
+from modules.services.work.limits import TURNS_PER_PERSON
 from modules.services.workspaces.watched import WorkspaceRequest
 from tests.adapters.results import ok
+from tests.counted_requests import CountedRequests
 from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of, settings_of
 from tests.scenarios.github_talk import CLOCK, SAID, Place, acts, look, minding, open_place, put_files
+from tests.scenarios.test_scenario_github_wanted import call as ask
+from tests.scenarios.test_scenario_github_wanted import meet, turns
 from tests.town_github import TownGitHub
 from town.github.pulls import submit_review
 from town.github.repository import NO_COMMIT, Signature
@@ -510,3 +514,20 @@ async def test_a_workspace_that_was_joined_is_remembered_and_the_model_reads_not
     assert [one.tags[1] for one in kept if one.kind == "episode"] == ["workspace joined"]
     assert {one.trust for one in kept} == {"self"}
     assert asked == []
+
+
+@pytest.mark.slow
+async def test_threads_of_one_stranger_that_wait_for_a_turn_are_not_read_again_before_it(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = minding(*(f"Measure {number} of them, and keep the pages." for number in range(99)))
+    async with open_place(running_town, "owner") as place:
+        for _ in range(5 * TURNS_PER_PERSON.limit):
+            ask(place, "loud")
+        async with awake(place.home(SOUL_SPEED="1"), clock=CLOCK) as soul:
+            await meet(soul)
+            soul.passes(TURNS_PER_PERSON.window_s + 1)
+            (read := CountedRequests(place.faults, f"GET /repos/{place.repo.full_name}/issues/*")).taken()
+            await soul.app.scheduler.run_guarded("github-awareness")
+            assert turns(await soul.app.services.journal.recent(1_000)) == 2 * TURNS_PER_PERSON.limit
+            assert read.taken() < 4 * TURNS_PER_PERSON.limit

@@ -19,8 +19,7 @@ from modules.services.commitments.naming import CommitmentRequest, QueuedCommitm
 from modules.services.outbox.github_bodies import IssueBody, LabelBody, PullRequestBody
 from modules.services.outbox.rules.rules import GITHUB_CREATIONS_OF_OTHERS
 from modules.services.outbox.types import ProposedAction
-from modules.services.work.limits import TURNS_ON_GITHUB, TURNS_PER_PERSON, TURNS_PER_REPOSITORY
-from tests.counted_requests import CountedRequests
+from modules.services.work.limits import TURNS_ON_GITHUB, TURNS_PER_REPOSITORY
 from tests.github_moves import delete_repo
 from tests.running_town import RunningSoul, RunningTown, awake
 from tests.scenarios.github_talk import (
@@ -566,23 +565,6 @@ async def test_all_strangers_together_get_so_many_turns_an_hour_wherever_they_ca
             await meet(soul)
             assert len(of_owner.comments) == 1
             assert turns(await soul.app.services.journal.recent(1_000)) == TURNS_ON_GITHUB.limit
-
-
-@pytest.mark.slow
-async def test_threads_of_one_stranger_that_wait_for_a_turn_are_not_read_again_before_it(
-    running_town: RunningTown,
-) -> None:
-    running_town.mind.answer = minding(*(f"Measure {number} of them, and keep the pages." for number in range(99)))
-    async with open_place(running_town, "owner") as place:
-        for _ in range(5 * TURNS_PER_PERSON.limit):
-            call(place, "loud")
-        async with awake(place.home(SOUL_SPEED="1"), clock=CLOCK) as soul:
-            await meet(soul)
-            soul.passes(TURNS_PER_PERSON.window_s + 1)
-            (read := CountedRequests(place.faults, f"GET /repos/{place.repo.full_name}/issues/*")).taken()
-            await soul.app.scheduler.run_guarded("github-awareness")
-            assert turns(await soul.app.services.journal.recent(1_000)) == 2 * TURNS_PER_PERSON.limit
-            assert read.taken() < 4 * TURNS_PER_PERSON.limit
 
 
 @pytest.mark.slow
