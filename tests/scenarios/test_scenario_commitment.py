@@ -175,3 +175,29 @@ async def test_what_a_reply_promises_is_begun_only_if_the_reply_leaves(
             await life.send()
         assert app.lives.queue.live() == []
     assert (running_town.texts("rowan"), town_github.titles) == ([], [])
+
+
+async def test_a_promise_that_the_owner_takes_out_of_a_reply_is_not_kept(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    def mind(request: ChatRequest) -> Completion:
+        if "bluesky_reply" in {offer.name for offer in request.offers}:
+            return call("bluesky_reply", text=SPOKEN, promise=f"open an issue in acme/site: {TITLE}")
+        return _mind(request)
+
+    running_town.mind.answer = mind
+    home = town_github.make_home(OWNER_GITHUB_USERNAME="acme", SOUL_APPROVAL="strangers")
+    running_town.network.post_as(running_town.account("kit"), QUESTION)
+    async with awake(home) as life:
+        app = life.app
+        await life.look()
+        (reply,) = await app.services.outbox.held()
+        await app.services.outbox.edit(reply.id, "Thank you. Please file it there yourself, we only read along.", ())
+        await life.send()
+        for _ in range(3):
+            life.passes(180)
+            await app.scheduler.run_guarded("work")
+            await app.lives.commitments.run()
+            await life.send()
+        assert app.lives.queue.live() == []
+    assert (len(running_town.texts("rowan")), town_github.titles) == (1, [])

@@ -145,7 +145,8 @@ def edit(
     if intent.state != "held" or not isinstance(intent.body, PostBody | ReplyBody | DirectMessageBody):
         problem = "cannot be edited: only a post, reply or direct message awaiting your approval can"
         raise NotWaiting(f"{_named(connection, intent)} {problem}", remedy=_SHOW)
-    body = intent.body.model_copy(update={"text": text})
+    unpromised = {"promise": ""} if isinstance(intent.body, ReplyBody) else {}
+    body = intent.body.model_copy(update={"text": text, **unpromised})
     pictures = () if isinstance(body, DirectMessageBody) else body.pictures
     media, once = "+".join(one.sha256 for one in pictures) or None, ""
     if intent.dedup_key.startswith(ONCE):
