@@ -6,8 +6,10 @@ import json
 
 import pytest
 
+from adapters.github.types import Repo
 from modules.services.explanation.rendering import tell
 from tests.running_town import RunningTown, awake, call
+from tests.scenarios.test_scenario_quotes import quote, write
 from tests.town.mind.town_mind_prompts import SKILLS
 from tests.town_github import TownGitHub
 from town.model.types import ChatRequest, Completion
@@ -201,3 +203,88 @@ async def test_a_promise_that_the_owner_takes_out_of_a_reply_is_not_kept(
             await life.send()
         assert app.lives.queue.live() == []
     assert (len(running_town.texts("rowan")), town_github.titles) == (1, [])
+
+
+_THERE = {
+    "comment_issue": {"issueNumber": 1, "content": "It also happens in Firefox."},
+    "create_issue": {"title": "Firefox, too", "description": BODY},
+}
+
+
+@pytest.mark.parametrize("kind", _THERE)
+@pytest.mark.parametrize(("by", "link"), [("ada", "post"), ("ada", "quote"), ("owner", "post"), ("ada", "")])
+async def test_a_promise_is_kept_in_the_repository_that_its_conversation_links(
+    running_town: RunningTown, town_github: TownGitHub, by: str, link: str, kind: str
+) -> None:
+    asked = list[str]()
+
+    def mind(request: ChatRequest) -> Completion:
+        answer = _mind(request)
+        if answer.calls and answer.calls[0].name == "bluesky_reply":
+            return call(
+                "bluesky_reply", text="That goes to #1, gladly.", promise="add to #1: It also happens in Firefox."
+            )
+        if not answer.text.startswith('[{"description"'):
+            return answer
+        asked.append(request.messages[-1].text)
+        found = {"description": "Firefox, too", "type": kind, "params": _THERE[kind], "confidence": "high"}
+        return Completion(text=json.dumps([found]))
+
+    running_town.mind.answer = mind
+    github, network = town_github.network, running_town.network
+    home = town_github.make_home(OWNER_GITHUB_USERNAME="acme", WORKSPACE_ORG="acme")
+    workspace = town_github.add_repo("www-lil-intdev-tides")
+    repos = (town_github.repo, workspace)
+    issues = [github.open_issue(repo, repo.owner, title=TITLE, body=BODY) for repo in repos]
+    url = "https://github.com/acme/site/issues/1" if link else "https://clocks.test"
+    said = network.post_as(running_town.account("kit"), f"the clock stops at midnight: {url}")
+    words = "@rowan.test add there that it happens in Firefox"
+    if link == "quote":
+        write(running_town, by, words, quote(*said))
+    else:
+        network.post_as(running_town.account(by), words, reply_to_uri=said[0])
+    async with awake(home) as life:
+        life.app.services.workspaces.watch(Repo("acme", workspace.name))
+        for _ in range(2):
+            await life.look()
+        await life.app.scheduler.run_guarded("work")
+        for _ in range(6):
+            life.passes(1)
+            await life.app.lives.commitments.run()
+            await life.send()
+    assert url in asked[0]
+    made = [len(one.comments) for one in issues]
+    if kind == "create_issue":
+        made = [len(repo.issues) - 1 for repo in repos]
+    assert made == ([1, 0] if link else [0, int(kind == "create_issue")])
+
+
+async def test_a_promise_to_an_earlier_post_is_told_below_the_answer_to_it(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    first, asked = "", list[str]()
+
+    def mind(request: ChatRequest) -> Completion:
+        answer = _mind(request)
+        if answer.calls and answer.calls[0].name == "bluesky_reply":
+            return call("bluesky_reply", text=SPOKEN, post_uri=first)
+        if answer.text.startswith('[{"description"'):
+            asked.append(request.messages[-1].text)
+        return answer
+
+    running_town.mind.answer = mind
+    home, kit = town_github.make_home(OWNER_GITHUB_USERNAME="acme"), running_town.account("kit")
+    first, _ = running_town.network.post_as(kit, QUESTION)
+    second = "@rowan.test lovely weather today, the apple trees are out"
+    running_town.network.post_as(kit, second, reply_to_uri=first)
+    async with awake(home) as life:
+        for _ in range(2):
+            await life.look()
+        await life.app.scheduler.run_guarded("work")
+        for _ in range(6):
+            life.passes(1)
+            await life.app.lives.commitments.run()
+            await life.send()
+    assert QUESTION in asked[0]
+    assert second in asked[0]
+    assert [text for text in running_town.texts("rowan") if TOLD in text]

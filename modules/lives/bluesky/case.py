@@ -333,6 +333,11 @@ class PostCase:
     def _hidden_peer_posts(self) -> list[Post]:
         return [post for post in self.hidden if post.author.did in self.peers]
 
+    def heard_before(self, answered_uri: str) -> tuple[Post, ...]:
+        """Return what a reply to a post of the thread follows: that post, the path, and its author's earlier posts."""
+        uris = {answered_uri, *(one.uri for one in self.thread.focal_path), *(one.uri for one in self.item.earlier)}
+        return tuple(post for post in self.thread.posts if post.uri in uris)
+
     @property
     def subject(self) -> ThreadTurn:
         """The subject of a turn about the post: what its tools may touch, and what they check a reply against."""

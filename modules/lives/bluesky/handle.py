@@ -31,7 +31,7 @@ from modules.lives.bluesky.thread import (
     analyze_thread_view,
     beside_request,
     is_said_by,
-    with_full_links,
+    said_line,
 )
 from modules.lives.bluesky.types import (
     HELD_REPLY,
@@ -44,7 +44,7 @@ from modules.lives.bluesky.types import (
     Published,
 )
 from modules.runtime.scheduler.policy import get_agent_jitter, get_peer_delay, peers_before
-from modules.services.commitments.writer import ReplyCommitments
+from modules.services.commitments.writer import ReplyCommitments, contains_promise
 from modules.services.experiences import IMPRESSED, DraftExperiences, ExperienceType, NewExperience, Source
 from modules.services.identity.identity import Identity, Me
 from modules.services.moderation import Moderation
@@ -62,6 +62,7 @@ from modules.services.rituals.rituals import RitualRuns, Rituals
 from modules.services.work.limits import PersonTurns, limits_of
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
+from modules.services.workspaces.addresses import linked_repository
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 _MOST_SHARED, _SHARED_S = 1_000, 86_400.0
@@ -337,16 +338,15 @@ class ReplyHandler(Handler):
     outbox: Outbox
     table: WorkTable
     commitments: ReplyCommitments
+    reader: CaseReader
     me: Me
 
-    async def note(self, post: Notification, intent_id: str) -> None:
-        """Record the commitments in a reply, or add a row if the reply was not sent yet."""
-        intent = await self.outbox.get(intent_id)
-        if intent is not None and intent.state != "done":
-            kind = HELD_REPLY if intent.state == "held" else UNSENT_REPLY
-            await self.table.add(NewWork(kind, post.uri, {"intent": intent_id}, post.author.did, "commitment"))
-        elif intent is not None:
-            await self._take_in(post, intent)
+    async def note(self, item: Pending, intent_id: str) -> None:
+        """Add a row for the reply to a post."""
+        if intent := await self.outbox.get(intent_id):
+            post, kind = item.notification, HELD_REPLY if intent.state == "held" else UNSENT_REPLY
+            payload = {"intent": intent_id, "earlier": [one.uri for one in item.earlier]}
+            await self.table.add(NewWork(kind, post.uri, payload, post.author.did, "commitment"))
 
     async def handle(self, item: WorkItem) -> Disposition:
         intent, post = await self.outbox.get(item.payload["intent"]), await self.pending.read(item)
@@ -354,18 +354,33 @@ class ReplyHandler(Handler):
             return Disposition("silent", "not-said")
         if intent.state != "done":
             return Disposition("later", "needs-owner" if intent.state == "held" else "waits")
-        await self._take_in(post.notification, intent)
+        await self._take_in(post, intent)
         return Disposition("done", "said")
 
-    async def _take_in(self, post: Notification, intent: Intent) -> None:
+    async def _take_in(self, item: Pending, intent: Intent) -> None:
+        body, post = intent.body, item.notification
+        noted, to_uri = (body.promise, body.parent.uri) if isinstance(body, ReplyBody) else ("", post.uri)
+        if not (noted or contains_promise(body.preview)):
+            return
+        heard = await self._heard(item, to_uri)
         await self.commitments.note_reply(
-            intent.body.preview,
-            to_uri=post.uri,
-            noted=intent.body.promise if isinstance(intent.body, ReplyBody) else "",
-            conversation=f"@{post.author.handle}: {with_full_links(post)}",
+            body.preview,
+            to_uri=to_uri,
+            noted=noted,
+            conversation="\n".join(map(said_line, heard)),
+            repo=linked_repository(heard),
             done=("post_bluesky",) if await self.outbox.accepted(post.uri, "post") else (),
             to_owner=intent.by_owner and self.me.is_owner(post.author.did),
         )
+
+    async def _heard(self, item: Pending, to_uri: str) -> Sequence[Post | Notification]:
+        """Return what the reply follows, as its thread may be read now; if it is gone, only the stored posts."""
+        read = await self.reader.read_case(item, "commitment")
+        if isinstance(read, Ok):
+            return read.data.heard_before(to_uri)
+        if read.kind not in {"not_found", "invalid"}:
+            raise Transient(read.error, retry_after=read.retry_after)
+        return (*item.earlier, item.notification)
 
 
 @dataclass(kw_only=True)
@@ -528,7 +543,7 @@ class PostHandler(Handler):
         if post := await self.pending.read(item):
             await self.experiences.note(post, item.importance, disposition)
             if disposition.act == "replied" and disposition.intent_id:
-                await self.replies.note(post.notification, disposition.intent_id)
+                await self.replies.note(post, disposition.intent_id)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         summaries = _SUMMARIES | (

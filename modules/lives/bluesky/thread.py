@@ -202,6 +202,14 @@ def with_full_links(post: Post | Notification) -> str:
     return f"{post.text}\n(links: {' '.join(told)})" if told else post.text
 
 
+def said_line(post: Post | Notification) -> str:
+    """Return a post on one line: its author and words with complete links, the post that it quotes, what it shows."""
+    words = [with_full_links(post)]
+    if isinstance(post, Post):
+        words += [*([f"(quotes {said_line(post.quoted)})"] if post.quoted else []), *shown_with(post)]
+    return f"@{post.author.handle}: {' '.join(' '.join(words).split())}"
+
+
 def shown_under(post: Post, own_did: str, *, whole: bool) -> list[str]:
     """Return what a post shows besides its own words, a line each; without `whole`, only what it quotes."""
     quotes = bool(post.quoted_uri) and (post.quoted is not None or post.card is None)

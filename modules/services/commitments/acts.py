@@ -32,6 +32,7 @@ from modules.services.commitments.naming import (
     QueuedCommitment,
     ReadyPlan,
     number_in,
+    repo_key,
     repo_of,
     text_of,
     title_of,
@@ -111,7 +112,8 @@ def work_of(
     Args:
         commitment: the commitment.
         phrase: returns operational texts.
-        default_repo: the repository for a commitment that names none.
+        default_repo: the repository for a commitment that names none, unless it is a comment promised on Bluesky: the
+            number of its issue belongs to the conversation.
         github: whether there is a GitHub account to write with.
         social_only: whether this SOUL does nothing on GitHub.
 
@@ -121,7 +123,8 @@ def work_of(
         return _post(commitment)
     if waits := SOCIAL_ONLY if social_only else "" if github else WAITS_FOR_GITHUB:
         return CommitmentWork(waits=waits)
-    repo = repo_of(params, default_repo)
+    is_elsewhere = isinstance(params, CommentParams) and commitment.source == "bluesky" and not repo_key(params)
+    repo = None if is_elsewhere else repo_of(params, default_repo)
     if repo is None:
         is_plan = isinstance(params, PlanParams)
         return CommitmentWork(waits=WAITS_FOR_WORKSPACE) if is_plan else CommitmentWork(problem=NO_REPO)

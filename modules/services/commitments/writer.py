@@ -513,6 +513,7 @@ class ReplyCommitments:
         to_uri: str,
         noted: str = "",
         conversation: str = "",
+        repo: str = "",
         done: Sequence[CommitmentType] = (),
         to_owner: bool = False,
     ) -> list[QueuedCommitment]:
@@ -523,40 +524,38 @@ class ReplyCommitments:
             to_uri: the post that it answers.
             noted: what the model itself noted that it promises.
             conversation: what others said before.
+            repo: `owner/name` of the repository that they point to, for commitments that name none.
             done: kinds of work that a tool did in the same turn.
             to_owner: whether it answers the owner.
 
         """
-        found = await self.writer.extract_commitments([reply], noted=noted, context=conversation, done=done)
-        taken = []
+        found = await self.writer.extract_commitments([reply], noted=noted, context=conversation, repo=repo, done=done)
+        said, taken = f"{conversation}\n{self.writer.agent_name}: {reply}", []
         for one in found:
-            enqueued = await self._take(one, reply, to_uri, conversation, to_owner=to_owner)
+            checked = as_commitments([one], repo=repo, social_only=self.social_only)
+            if checked.valid:
+                (commitment,) = checked.valid
+                request = commitment_request(
+                    commitment,
+                    source="bluesky",
+                    thread=to_uri,
+                    said=reply,
+                    description=await self.writer.enrich(commitment, said),
+                    host_request=to_owner,
+                    more={name: one.params[name] for name in _KEPT_PARAMS if name in one.params},
+                )
+                enqueued = await self.queue.enqueue_commitment(request)
+            else:
+                enqueued = Enqueued(None, new=False, reason=checked.dropped[0].reason)
+            await self._tell(one, enqueued, to_uri)
             if enqueued.new and enqueued.commitment is not None:
                 taken.append(enqueued.commitment)
         return taken
 
-    async def _take(
-        self, found: ExtractedCommitment, reply: str, to_uri: str, conversation: str, *, to_owner: bool
-    ) -> Enqueued:
-        checked = as_commitments([found], social_only=self.social_only)
-        if not checked.valid:
-            enqueued = Enqueued(None, new=False, reason=checked.dropped[0].reason)
-        else:
-            (commitment,) = checked.valid
-            request = commitment_request(
-                commitment,
-                source="bluesky",
-                thread=to_uri,
-                said=reply,
-                description=await self.writer.enrich(commitment, f"{conversation}\nYOU: {reply}"),
-                host_request=to_owner,
-                more={name: found.params[name] for name in _KEPT_PARAMS if name in found.params},
-            )
-            enqueued = await self.queue.enqueue_commitment(request)
+    async def _tell(self, found: ExtractedCommitment, enqueued: Enqueued, to_uri: str) -> None:
         summary = (
             f"Committed: {found.description}" if enqueued.new else f"Not taken as a commitment: {found.description}"
         )
         reason = enqueued.reason or found.type
         line: LineKind | None = "act" if enqueued.new else None
         await self.journal.record(Entry("decision", "commitments", summary, line, reason, trigger_uri=to_uri))
-        return enqueued

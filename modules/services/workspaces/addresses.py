@@ -1,4 +1,4 @@
-"""The addresses of workspaces, and the workspaces that a post points to. Pure."""
+"""The addresses of workspaces, and the workspaces and repositories that posts point to. Pure."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ _ADDRESS = re.compile(
     rf"(?:https?://)?(?:www\.)?github\.com/(?P<owner>[\w-]{{1,39}})/"
     rf"(?P<name>{WORKSPACE_PREFIX}[\w.-]{{1,80}})(?![\w.-]|\u2026)",
     re.ASCII | re.IGNORECASE,
+)
+_REPOSITORY = re.compile(
+    r"(?:https?://)?(?:www\.)?github\.com/([\w-]{1,39}/[\w.-]{1,100})(?![\w.-]|\u2026)", re.ASCII | re.IGNORECASE
 )
 
 
@@ -36,6 +39,14 @@ def extract_workspace_urls(text: str) -> list[Repo]:
 def workspaces_in(post: Notification | Post) -> list[Repo]:
     """Return the workspaces that a post points to: by its links, which are complete, else by its text."""
     return _workspaces(post.links) or extract_workspace_urls(post.text)
+
+
+def linked_repository(posts: Iterable[Notification | Post]) -> str:
+    """Return, as `owner/name` in lower case, the only repository that posts and their quotes point to; or ""."""
+    said = [one for post in posts for one in (post, getattr(post, "quoted", None)) if one]
+    urls = (url for one in said for url in one.links or (span.value for span in detect_urls(one.text)))
+    found = {named[1].rstrip(".").removesuffix(".git").lower() for url in urls if (named := _REPOSITORY.match(url))}
+    return found.pop() if len(found) == 1 else ""
 
 
 def _workspaces(urls: Iterable[str]) -> list[Repo]:

@@ -99,9 +99,10 @@ def build_bluesky_life(
     chooser = _build_picture_chooser(services)
     expression = _build_expression(services, turn_services, expressions, chooser)
     responder = _build_responder(services, turn_services, chooser)
-    replies = _build_replies(services, state, commitments)
+    reader = _build_reader(services, discovery)
+    replies = _build_replies(services, state, commitments, reader)
     perceiver, awareness = _build_awareness(
-        services, state, discovery, responder=responder, replies=replies, requests=requests
+        services, state, discovery, reader=reader, responder=responder, replies=replies, requests=requests
     )
     pruner = Pruner(services.outbox, services.journal, services.control.standing)
     feed = OwnFeed(atproto, services.outbox, pruner, services.feed_pace)
@@ -176,12 +177,15 @@ def _build_expression(
     )
 
 
-def _build_replies(services: Services, state: BlueskyState, commitments: ReplyCommitments) -> ReplyHandler:
+def _build_replies(
+    services: Services, state: BlueskyState, commitments: ReplyCommitments, reader: CaseReader
+) -> ReplyHandler:
     return ReplyHandler(
         pending=state.pending,
         outbox=services.outbox,
         table=services.work,
         commitments=commitments,
+        reader=reader,
         me=services.me,
     )
 
@@ -191,13 +195,12 @@ def _build_awareness(
     state: BlueskyState,
     discovery: PeerDiscovery,
     *,
+    reader: CaseReader,
     responder: PostResponder,
     replies: ReplyHandler,
     requests: PersonRequests,
 ) -> tuple[PostPerceiver, WorkLoop]:
     """Build the perceiver of notifications, and the loop that answers waiting posts one by one."""
-    others = OthersFirst(services.me, services.pace, services.clock, services.etiquette)
-    reader = _build_reader(services, discovery, others)
     perceiver = _build_perceiver(services, state, discovery)
     handler = PostHandler(
         pending=state.pending,
@@ -209,7 +212,7 @@ def _build_awareness(
         outbox=services.outbox,
         turns=PersonTurns(services.clock, journal=services.journal, loop=AWARENESS),
         requests=requests,
-        others=others,
+        others=reader.others,
         experiences=PostExperiences(
             services.draft_experiences, services.relationships, services.outbox, services.rituals.runs
         ),
@@ -251,7 +254,7 @@ def _build_perceiver(services: Services, state: BlueskyState, discovery: PeerDis
     )
 
 
-def _build_reader(services: Services, discovery: PeerDiscovery, others: OthersFirst) -> CaseReader:
+def _build_reader(services: Services, discovery: PeerDiscovery) -> CaseReader:
     """Build the reader that gathers everything needed to answer a post."""
     return CaseReader(
         me=services.me,
@@ -262,7 +265,7 @@ def _build_reader(services: Services, discovery: PeerDiscovery, others: OthersFi
         moderation=services.moderation,
         peers=discovery,
         workspaces=services.workspaces,
-        others=others,
+        others=OthersFirst(services.me, services.pace, services.clock, services.etiquette),
         rituals=services.rituals,
         outbox=services.outbox,
     )
