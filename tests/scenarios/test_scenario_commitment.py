@@ -8,7 +8,7 @@ import pytest
 
 from adapters.github.types import Repo
 from modules.services.explanation.rendering import tell
-from tests.running_town import RunningTown, awake, call
+from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.test_scenario_quotes import quote, write
 from tests.town.mind.town_mind_prompts import SKILLS
 from tests.town_github import TownGitHub
@@ -288,3 +288,42 @@ async def test_a_promise_to_an_earlier_post_is_told_below_the_answer_to_it(
     assert QUESTION in asked[0]
     assert second in asked[0]
     assert [text for text in running_town.texts("rowan") if TOLD in text]
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+async def test_everybody_to_whom_the_same_was_promised_is_told(
+    running_town: RunningTown, town_github: TownGitHub, *, is_kept: bool
+) -> None:
+    words = [SPOKEN, "Thank you for telling me. I'll open an issue in acme/site about that."]
+
+    def mind(request: ChatRequest) -> Completion:
+        answer = _mind(request)
+        if answer.calls and answer.calls[0].name == "bluesky_reply":
+            return call("bluesky_reply", text=words.pop(0))
+        return answer
+
+    running_town.mind.answer = mind
+    home, network = town_github.make_home(OWNER_GITHUB_USERNAME="acme"), running_town.network
+    asked = [f"@rowan.test {words}" for words in ("the clock stops at midnight", "your clock shows dashes")]
+    kit, ada = running_town.account("kit"), running_town.account("ada")
+
+    async def keep(life: RunningSoul) -> None:
+        for _ in range(8):
+            life.passes(30)
+            await life.app.lives.commitments.run()
+            await life.send()
+
+    async with awake(home) as life:
+        for who, text in zip((kit, ada), asked, strict=True):
+            network.post_as(who, text)
+            await life.look()
+            await life.app.scheduler.run_guarded("work")
+            if is_kept:
+                await keep(life)
+        await keep(life)
+    assert town_github.titles == [TITLE]
+    posts = network.posts(100)
+    said = {post.uri: post for post in posts}
+    answered = [said[post.reply.parent.uri].reply for post in posts if TOLD in post.text and post.reply]
+    assert {said[one.parent.uri].author.handle for one in answered if one} == {"kit.test", "ada.test"}
+    assert len(answered) == 2

@@ -28,7 +28,7 @@ from modules.lives.space.policy import SPACE_OPENER_SILENCE_MS
 from modules.lives.space.request_parser import conversation_thread_uri, detect_repo, shown
 from modules.lives.space.types import HistoryEntry, HostRequest, Meaning, PeerEvent, RefusedWords
 from modules.services.commitments.naming import LIVE, claim_target
-from modules.services.commitments.policy import concerns_room
+from modules.services.commitments.policy import concerns_room, is_of_room
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.peers.room_identity import PeerRelationships
 
@@ -445,7 +445,8 @@ class RoomPerceiver:
         """Withdraw our commitments to what a peer has made, as when nobody knew of them or our try failed."""
         for one in self.queue.live():
             made = parse_iso_or_none(one.created_at)
-            is_theirs = one.source == "space" and concerns_room(one, is_trusted=self.is_trusted_room())
+            is_theirs = one.source == "space" and is_of_room(one, self.client.room_id)
+            is_theirs = is_theirs and concerns_room(one, is_trusted=self.is_trusted_room())
             is_that = one.type == peer_event.action and same_target(claim_target(one), peer_event.target)
             if is_theirs and is_that and (made is None or made - SKEW <= peer_event.at):
                 await self.queue.withdraw(one.id, f"{peer_event.name} has made it")

@@ -443,13 +443,15 @@ class CommitmentHandler(Handler, Perceiver):
 
     async def _done(self, case: CommitmentCase, progress: Progress, item: WorkItem) -> Disposition:
         """Announce it, then mark it completed: in this order a crash neither loses nor repeats the announcement."""
-        commitment = case.commitment
+        commitment = self.queue.get(case.commitment.id) or case.commitment
         told = await self.announcer.announce(commitment, progress.result)
         if told.state == "waits" or (told.state == "later" and item.attempts + 1 < self.most_tries):
             why = f"done, and not told yet: {told.reason}"
             await self._wait_until(case, told.not_before, why, progress.result)
             left = self._left(item)
             return left if told.state == "waits" else replace(left, act="undecided")
+        if (after := self.queue.get(commitment.id)) and after.askers != commitment.askers:
+            return self._left(item)  # somebody asked for it meanwhile, and is told at the next step
         link = extract_fulfillment_url(commitment.type, progress.result)
         kept = await self.queue.mark_completed(commitment.id, progress.result)
         await self.presence.ended(commitment, link=link)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count
 from typing import Annotated, Any, ClassVar, Literal, Protocol
@@ -154,6 +154,22 @@ LIVE: frozenset[CommitmentStatus] = frozenset({"pending", "in_progress", "failed
 
 
 @dataclass(frozen=True, slots=True)
+class Asker:
+    """Somebody else to whom the same work was promised: the conversation, our words there, and its room if it has one.
+
+    `found_room`: that room was only discovered.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, extra="ignore", defer_build=True)
+
+    source_thread_uri: str
+    source_reply_text: str
+    source: CommitmentSource = "bluesky"
+    room_id: str = ""
+    found_room: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class QueuedCommitment:
     """A commitment in the queue: the payload of a row of work, and one line of the file that shows it.
 
@@ -173,6 +189,7 @@ class QueuedCommitment:
         waits_for: the last reason to wait that was noted since its last try began; None if there was none.
         ended_at: when it was fulfilled or abandoned, ISO-8601 UTC; None before, and in rows of earlier versions.
         result: what came of it, also in part: `{"issues": [{"number", "title", "url"}], "count"}`, `{"uri", "cid"}`, …
+        askers: to whom else the same was promised, and who is told too.
 
     """
 
@@ -193,11 +210,27 @@ class QueuedCommitment:
     not_before: str | None = None
     waits_for: str | None = None
     ended_at: str | None = None
+    askers: tuple[Asker, ...] = ()
 
     @property
     def type(self) -> CommitmentType:
         """The kind of act that fulfils it."""
         return self.params.type
+
+    @property
+    def by_asker(self) -> list[QueuedCommitment]:
+        """The commitment as it was made to each asker, the first one first."""
+        return [self, *(self._made_to(one) for one in self.askers)]
+
+    def _made_to(self, asker: Asker) -> QueuedCommitment:
+        params = self.params.model_copy(update={"room_id": asker.room_id, "found_room": asker.found_room})
+        return replace(
+            self,
+            source=asker.source,
+            source_thread_uri=asker.source_thread_uri,
+            source_reply_text=asker.source_reply_text,
+            params=params,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from common.schemas import GITHUB_COMMITMENT_TYPES, CommitmentType
 from modules.services.agent.attention_list import AttentionNeeds, Failing, Item
 from modules.services.commitments.naming import (
     LIVE,
+    Asker,
     CommitmentRequest,
     CommitmentStatus,
     Enqueued,
@@ -107,6 +108,25 @@ def duplicate_of(
         if work_key(one) == made_work:
             return one, f"the same {request.type} {done}"
     return None
+
+
+def asked_again(commitment: QueuedCommitment, request: CommitmentRequest) -> QueuedCommitment:
+    """Return a commitment with whoever asks for the same elsewhere; one that was kept is due again, to tell them.
+
+    A room is told once of what was promised in a room, and learns at once of what was kept already.
+    """
+    told = {one.source_thread_uri for one in commitment.by_asker}
+    is_room = request.source == "space"
+    if request.source_thread_uri in told or (is_room and "space" in {one.source for one in commitment.by_asker}):
+        return commitment
+    if commitment.status == "completed" and is_room:
+        return commitment
+    params = request.params
+    asker = Asker(
+        request.source_thread_uri, request.source_reply_text, request.source, params.room_id, params.found_room
+    )
+    status: CommitmentStatus = "pending" if commitment.status == "completed" else commitment.status
+    return replace(commitment, status=status, askers=(*commitment.askers, asker))
 
 
 def _may_be_one_work(one: WorkKey, other: WorkKey) -> bool:

@@ -30,6 +30,7 @@ from modules.services.commitments import policy
 from modules.services.commitments.acts import CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.naming import (
     LIVE,
+    Asker,
     CommitmentParams,
     CommitmentRequest,
     Enqueued,
@@ -103,7 +104,8 @@ _SHORTEST_WAIT = timedelta(minutes=1)
 _READ: TypeAdapter[QueuedCommitment] = TypeAdapter(QueuedCommitment)
 _NAMES = [field.name for field in fields(QueuedCommitment)]
 _NAMES.insert(_NAMES.index("source_thread_uri"), "type")
-_WHERE_THERE_IS_ONE = {"not_before", "waits_for", "ended_at"}
+_WHERE_THERE_IS_ONE = {"not_before", "waits_for", "ended_at", "askers"}
+_ASKERS = TypeAdapter(tuple[Asker, ...], config=ConfigDict(defer_build=True))
 
 
 class CommitmentQueue:
@@ -158,7 +160,10 @@ class CommitmentQueue:
             self._show()
 
     async def enqueue_commitment(self, request: CommitmentRequest) -> Enqueued:
-        """Queue a commitment, unless it is queued already, was fulfilled within a day, or cannot be made here."""
+        """Queue a commitment, unless it is queued already, was fulfilled within a day, or cannot be made here.
+
+        Whoever asks for one that is queued or was fulfilled is stored with it, to be told too.
+        """
         answer = policy.judged(
             request,
             self._known,
@@ -170,6 +175,10 @@ class CommitmentQueue:
             self._audit("refused", type=request.type, reason=answer.reason)
         elif not answer.new:
             self._audit("duplicate_rejected", id=answer.commitment.id, type=request.type, reason=answer.reason)
+            if (asked := policy.asked_again(answer.commitment, request)) != answer.commitment:
+                stored = await self._put(asked, "asked_again", source=request.source)
+                self._publish(CommitmentsReady())
+                return replace(answer, commitment=stored)
         else:
             await self._put(answer.commitment, "enqueued", type=request.type, source=request.source)
             self._publish(CommitmentsReady())
@@ -274,8 +283,9 @@ class CommitmentQueue:
         return late and await self.withdraw(commitment_id, policy.NEVER_DELIVERED)
 
     async def withdraw_claimed(self, action: str, target: str, reason: str) -> bool:
-        """Withdraw the commitments claimed as `action` on `target`; return whether there was one."""
-        meant = [one for one in self.live() if (one.type, claim_target(one)) == (action, target)]
+        """Withdraw what was promised in the room and claimed as `action` on `target`; return whether there was any."""
+        claimed = [one for one in self.live() if (one.type, claim_target(one)) == (action, target)]
+        meant = [one for one in claimed if one.source == "space"]
         return any([await self.withdraw(one.id, reason) for one in meant])
 
     def kept_already(self, request: CommitmentRequest) -> QueuedCommitment | None:
@@ -375,11 +385,12 @@ def commitments_in(connection: sqlite3.Connection) -> list[QueuedCommitment]:
 
 def as_json(commitment: QueuedCommitment) -> dict[str, Any]:
     """Return the object in the line, its keys in order; those of `_WHERE_THERE_IS_ONE` only if they are set."""
-    told = {name: getattr(commitment, name) for name in _NAMES} | {"params": commitment.params.as_json()}
+    told = {name: getattr(commitment, name) for name in _NAMES}
+    told |= {"params": commitment.params.as_json(), "askers": _ASKERS.dump_python(commitment.askers, by_alias=True)}
     return {
         to_camel(name): dict(value) if isinstance(value, Mapping) else value
         for name, value in told.items()
-        if value is not None or name not in _WHERE_THERE_IS_ONE
+        if value or name not in _WHERE_THERE_IS_ONE
     }
 
 

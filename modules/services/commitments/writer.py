@@ -346,10 +346,14 @@ class Announcer:
     where: Callable[[str], str] | None = None
 
     async def announce(self, commitment: QueuedCommitment, result: Mapping[str, Any]) -> Progress:
-        """Submit the announcement to the outbox, unless it is there already.
+        """Submit the announcement to each asker to the outbox, unless it is there already.
 
         For `done`, the reason says why it was not announced. `waits` was not tried; `later` asks for a new try.
         """
+        told = [await self._announce(one, result) for one in commitment.by_asker]
+        return next((one for one in told if one.state != "done"), told[0])
+
+    async def _announce(self, commitment: QueuedCommitment, result: Mapping[str, Any]) -> Progress:
         url = extract_fulfillment_url(commitment.type, result)
         if commitment.source == "space":
             return await self._in_room(commitment, url)
@@ -395,7 +399,8 @@ class Announcer:
         at = parse_at_uri(commitment.source_thread_uri)
         asker = at.repo if at else ""
         body = ReplyBody(text=text, parent=parent, root=root, commitment_id=commitment.id, told_to=asker)
-        return await self._submit(ProposedAction(body, cause_id=commitment.source_thread_uri))
+        cause = commitment.source_thread_uri
+        return await self._submit(ProposedAction(body, once=f"{commitment.id}#{cause}", cause_id=cause))
 
     async def _below(self, ours: Intent, commitment: QueuedCommitment) -> Intent | Progress:
         """Return our latest reply below `ours`; a progress if it is announced there or another reply must leave first.

@@ -44,7 +44,7 @@ from modules.services.work.table import WORK_OF_PEOPLE
 from tests.exploration import examples
 from tests.fresh_database import open_database
 from tests.late_proxy import LateProxy, late_proxy
-from tests.modules.services.commitments.commitment_values import Opened, due, lines, noting, taken, wanted
+from tests.modules.services.commitments.commitment_values import ROOM, Opened, due, lines, noting, taken, wanted
 from tests.modules.services.commitments.soul_in_town import SoulInTown, Town
 from town.github.values import StoredIssue
 
@@ -124,6 +124,22 @@ async def test_what_another_has_is_dropped_and_not_begun_and_nobody_is_asked_aga
     assert [item.id for item in queue.live()] == [other.id]
     assert told == []
     assert (queue.get(one.id) or one).error == "claimed by marvin first"
+
+
+async def test_a_room_that_is_promised_what_a_post_was_is_stored_with_it_and_takes_nothing_from_it(
+    opened: Opened,
+) -> None:
+    queue, post = await opened(), "at://did:plc:ada/app.bsky.feed.post/1"
+    one = await taken(queue, thread=post, source="bluesky", target="acme/site#One")
+    for thread in (ROOM, f"{ROOM}0"):
+        assert not (await queue.enqueue_commitment(wanted(thread=thread, room_id="hall", target="acme/site#One"))).new
+    (stored,) = (await opened()).live()
+    assert [(made.source, made.source_thread_uri, made.params.room_id) for made in stored.by_asker] == [
+        ("bluesky", post, ""),
+        ("space", ROOM, "hall"),
+    ]
+    assert not await queue.withdraw_claimed("create_issue", "acme/site#One", "claimed by marvin first")
+    assert [item.id for item in queue.live()] == [one.id]
 
 
 async def test_a_repository_where_nothing_works_is_left_alone_over_a_restart(
