@@ -59,9 +59,9 @@ def plan(place: WorkspaceTown, by: str = "kit", **statuses: tuple[TaskStatus, st
     return place.opens(by, "[PLAN] Tides", body, "plan")
 
 
-async def opens(living: LivingSoul, cause: str, mark: str = "", **more: Any) -> None:
-    """Let the SOUL open the plan, with `cause` as the cause."""
-    outbox, body = living.soul.app.services.outbox, f"{generate_plan_markdown(OPEN)}{mark}"
+async def opens(living: LivingSoul, cause: str, mark: str = "", what: Plan = OPEN, **more: Any) -> None:
+    """Let the SOUL open a plan, with `cause` as the cause."""
+    outbox, body = living.soul.app.services.outbox, f"{generate_plan_markdown(what)}{mark}"
     issue = IssueBody(
         repo=SITE.full_name, title="[PLAN] Tides", body=body, labels=("plan",), about="a plan", text=body, **more
     )
@@ -142,6 +142,30 @@ async def test_who_asked_for_a_plan_hears_that_it_stands_and_that_it_is_done(
     assert place.town.texts("rowan") == ([] if left_alone else told)
     own = [one for one in network.posts(9) if one.author.handle == "rowan.test"]
     assert {one.reply.root.uri for one in own if one.reply} == (set() if left_alone else {root})
+
+
+@pytest.mark.slow
+async def test_everybody_who_asked_for_an_issue_of_a_plan_hears_of_it_once(place: WorkspaceTown) -> None:
+    place.town.account("rowan")
+    network, home = place.town.network, place.home()
+    asked = [network.post_as(place.town.account(who), f"@rowan.test {who} wants tides.")[0] for who in ("wren", "kit")]
+    tasks = tuple(Task(number, f"Step {number}", description=f"For #{number}.") for number in (1, 2))
+    async with place.living(home) as living:
+        await living.soul.look()
+        for at, cause in enumerate(asked):
+            issue = IssueBody(repo=SITE.full_name, title=f"Tides {at}", body="As asked.", source="workspace")
+            wanted = ProposedAction(issue, part=f"{at}", cause_id=cause, by_owner=True)
+            assert (await living.soul.app.services.outbox.submit(wanted)).accepted
+            await living.soul.send()
+        await opens(living, "workspace", what=Plan(OPEN.title, OPEN.goal, tasks=tasks))
+        await living.look(after_s=600, times=3)
+    async with place.living(home) as living:
+        place.completes("kit", 3)
+        await living.look(after_s=60, times=6)
+    ours = [(one.reply.root.uri, one.text) for one in network.posts(20) if one.reply]
+    told = [[text for root, text in ours if root == post and "/issues/3" in text] for post in asked]
+    assert [len(texts) for texts in told] == [2, 2]
+    assert set(told[0]) == set(told[1])
 
 
 @pytest.mark.slow

@@ -55,7 +55,7 @@ from modules.services.plans.events import (
     wish_of,
 )
 from modules.services.plans.plan_text import parse_plan
-from modules.services.plans.types import ACTIVE_TASKS, PLAN_LABEL, FoundPlan, Plan, Task
+from modules.services.plans.types import ACTIVE_TASKS, PLAN_LABEL, FoundPlan, Task
 from modules.services.rights.policy import may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
 from modules.services.skills.skills import Skills
@@ -151,23 +151,12 @@ class ThreadNews(CycleStep):
             age = self.clock.now() - sent_at if sent_at else _CLAIM_NEWS_WITHIN
             if made is None or not _ANSWERED_WITHIN <= age < _CLAIM_NEWS_WITHIN:
                 continue
-            url, asked = plan.issue.html_url, post_in(made.cause_id)
-            phrase = "bluesky.plan_made" if asked else "github.plan_synthesized"
-            asked = asked or await self._asked_for_issues(polled, plan)
-            if asked:
-                key = f"thread-plan:{plan.repo.full_name.lower()}#{plan.number}"
+            url, topic = plan.issue.html_url, f"thread-plan:{plan.repo.full_name.lower()}#{plan.number}"
+            phrase = "bluesky.plan_made" if post_in(made.cause_id) else "github.plan_synthesized"
+            for at, asked in enumerate(await posts_that_asked(self.outbox, made, self.skills)):
+                key = told_key(topic, asked if at else "")
                 news.append(News(plan.repo, key, self.phrase(phrase, url=url), asked, url))
         return news
-
-    async def _asked_for_issues(self, polled: PolledWorkspace, plan: FoundPlan) -> str:
-        """Return the post that asked for the first issue of the plan that we opened; "" if there is none."""
-        numbers = issues_taken_up(plan.plan, self.skills)
-        urls = {one.number: one.html_url for one in polled.issues}
-        for number in numbers:
-            opened = await self.outbox.opened(urls[number]) if number in urls else None
-            if opened and (asked := post_in(opened.cause_id)):
-                return asked
-        return ""
 
     async def tell(self, news: News) -> bool:
         """Submit it to the outbox; return whether it is told. Submit nothing while a reply of ours waits there."""
@@ -222,6 +211,15 @@ def post_in(cause: str | None) -> str:
     return cause if cause and cause.startswith("at://") else ""
 
 
+async def posts_that_asked(outbox: Outbox, made: Intent, skills: Skills) -> list[str]:
+    """Return the posts that asked for a plan that we opened, and for issues of ours that it covers, each once."""
+    plan = parse_plan(made.body.body, made.body.title) if isinstance(made.body, IssueBody) else None
+    url = (made.result_uri or "").rpartition("/")[0]
+    issues = [await outbox.opened(f"{url}/{number}") for number in (issues_taken_up(plan, skills) if plan else ())]
+    posts = (post_in(one.cause_id) for one in (made, *issues) if one)
+    return list(dict.fromkeys(filter(None, posts)))
+
+
 def _held_by(login: str, plan: FoundPlan) -> Iterator[Task]:
     """Yield the tasks that an account has or works on."""
     for task in plan.plan.tasks:
@@ -256,7 +254,6 @@ class PlanEnd:
 
     repo: Repo
     issue: Issue
-    plan: Plan
     opened: Intent | None
     asks: tuple[PlanAsk, ...] = ()
     opener_gone: bool | None = None
@@ -341,6 +338,8 @@ class PlanEnds(CycleStep):
             topic = end_key(one.repo.full_name, one.number)
             if topic in still_open | self._passed:
                 continue
+            asked = await posts_that_asked(self.outbox, one.opened, self.skills) if one.opened else []
+            one.asks += [PlanAsk(one.repo.full_name, one.number, post, is_openers=False) for post in asked[1:]]
             keys = {cause: told_key(topic, cause) for cause in one.causes}
             untold = [
                 cause for cause, key in keys.items() if key not in known and not await self.outbox.was_proposed(key)
@@ -407,7 +406,7 @@ class PlanEnds(CycleStep):
         if is_gone is False and len(one.causes) == 1:
             self._passed.add(end_key(one.repo.full_name, one.number))
             return None
-        return PlanEnd(one.repo, issue, plan, one.opened, tuple(one.asks), is_gone)
+        return PlanEnd(one.repo, issue, one.opened, tuple(one.asks), is_gone)
 
     async def _tell(self, end: PlanEnd, now: datetime) -> EndPlace | None:
         """Tell an end; return where, or None if it cannot be told yet."""
@@ -418,8 +417,8 @@ class PlanEnds(CycleStep):
     async def _tell_first(self, end: PlanEnd) -> EndPlace | None:
         """Tell an end where the plan was first asked for; return where, or None if it cannot be told yet."""
         opened = end.opened
-        if asked := await self._post_that_asked(end):
-            return "thread" if await self._in_thread(end, asked) else None
+        if asked := await posts_that_asked(self.outbox, opened, self.skills) if opened else []:
+            return "thread" if await self._in_thread(end, asked[0]) else None
         if opened and isinstance(opened.body, IssueBody) and opened.body.source == "space":
             return "room" if await self._in_room(end, opened.body.commitment_id) else None
         return await self._tell_by(end, (opened.cause_id or "") if opened else "")
@@ -460,19 +459,6 @@ class PlanEnds(CycleStep):
             return None
         trusted = await self.trust.accounts(end.repo)
         return any(_TOLD in one.body and trusted.covers(one.account) for one in comments)
-
-    async def _post_that_asked(self, end: PlanEnd) -> str:
-        """Return the post that asked for a plan of ours, or for the first issue that it covers; "" if there is none."""
-        if end.opened is None:
-            return ""
-        if asked := post_in(end.opened.cause_id):
-            return asked
-        for number in issues_taken_up(end.plan, self.skills):
-            url = f"{end.issue.html_url.rpartition('/')[0]}/{number}"
-            issue = await self.outbox.opened(url)
-            if issue and (asked := post_in(issue.cause_id)):
-                return asked
-        return ""
 
     async def _in_thread(self, end: PlanEnd, asked: str) -> bool:
         text = self.phrase("bluesky.plan_complete", url=end.issue.html_url)
