@@ -28,10 +28,11 @@ def did_of(settings: Settings, home: Home, who: str, *, now: bool = False) -> st
     from modules.services.rights.identify import identify  # noqa: PLC0415 - other commands need not wait for it
 
     owner, handle = settings.owner_bluesky_social_handle, who.lstrip("@")
-    if owner and handle.lower() == owner.lower() and settings.owner_bluesky_social_handle_did:
-        return settings.owner_bluesky_social_handle_did
-    if now and not who.startswith("did:") and (did := resolve(settings.atproto_service_url, handle)):
-        return did
+    owner_did = settings.owner_bluesky_social_handle_did if owner and handle.lower() == owner.lower() else ""
+    if (now and not who.startswith("did:")) or owner_did:
+        did = resolve(settings.atproto_service_url, handle) or owner_did
+        if did and (now or did == owner_did):
+            return did
     with reading(home.database) as connection:
         known = identify(connection, home.memory / "relationships.json", who, (settings.agent_bluesky_username, owner))
     return known.did or resolve(settings.atproto_service_url, handle) or ""

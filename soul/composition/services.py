@@ -247,7 +247,7 @@ class Services(BaseServices):
         )
         self.pictures = open_pictures(settings, home.memory, self.database, self.stack, clock=clock, journal=journal)
         self.account = AccountContext(
-            atproto=self.atproto, journal=journal, peers=settings.soul_peers, names=self.pinned_names
+            me=self.me, atproto=self.atproto, journal=journal, peers=settings.soul_peers, names=self.pinned_names
         )
         self.preferences = Preferences(self.repos, self.atproto, self.database, clock, self.me.owner_did)
         self.experiences = ExperienceLog(self.database, self.preferences, self.redactor, clock)
@@ -310,7 +310,7 @@ class Services(BaseServices):
         return World(
             own_did=lambda: self.atproto.did,
             own_handle=settings.agent_bluesky_username,
-            owner=(settings.owner_bluesky_social_handle_did, settings.owner_bluesky_social_handle),
+            owner=lambda: (self.me.owner_did, self.me.owner_handle),
             peers=self.account.peers,
             follows_us=self.relationships.follows_us,
             we_follow=self.moderation.follows,

@@ -92,7 +92,7 @@ async def test_an_answer_about_somebody_s_data_tells_no_figure_but_those_counted
 ) -> None:
     facts = ("posts of yours that reached me: 3", "replies of mine to you that were sent: 2")
     async with awake(running_town.make_home("rowan", **mind)) as soul:
-        voice = RightsVoice("owner.test", soul.app.lives.turn_services.sentences, soul.app.services.skills)
+        voice = RightsVoice(lambda: "owner.test", soul.app.lives.turn_services.sentences, soul.app.services.skills)
         known, _ = await voice.say({"know": facts}, "en", "stranger")
         forgotten, _ = await voice.say({"forget": ("asked",)}, "de", "stranger")
     print(known, forgotten, sep="\n")

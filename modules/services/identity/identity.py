@@ -16,9 +16,12 @@ from modules.runtime.home import Home, read_self
 from modules.services.identity.self_mechanics import DailyRitual, SocialMechanics, parse_social_mechanics, read_rituals
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Me:
-    """The SOUL's account, its name on GitHub ("" if it has none), its owner, and the time zone of its day."""
+    """The SOUL's account, its name on GitHub ("" if it has none), its owner, and the time zone of its day.
+
+    `owner_handle` is the one in the settings until the network tells the owner's present one, which may be another.
+    """
 
     agent_name: str
     bluesky_username: str

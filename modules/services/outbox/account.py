@@ -22,6 +22,7 @@ from adapters.atproto.types import Actor
 from common.clock import Clock, local, parse_iso, parse_iso_or_none
 from common.errors import Auth, ConfigError, Fatal, Transient
 from common.intervals import Pace
+from common.person import INVALID_HANDLE
 from common.result import Err
 from common.settings import Settings
 from modules.runtime.control import Control
@@ -31,6 +32,7 @@ from modules.runtime.home import Home
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.service_health import ServiceHealth
+from modules.services.identity.identity import Me
 from modules.services.outbox import store
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, IntentState
 from modules.services.pinned_names import PinnedNames
@@ -52,7 +54,8 @@ class AccountContext:
     A handle in the owner's list stands for the account that had it at the first lookup, whoever has it later.
     """
 
-    def __init__(self, *, atproto: Atproto, journal: Journal, peers: Sequence[str], names: PinnedNames) -> None:
+    def __init__(self, *, me: Me, atproto: Atproto, journal: Journal, peers: Sequence[str], names: PinnedNames) -> None:
+        self._me = me
         self._atproto = atproto
         self._journal = journal
         self._handles = tuple(peers)
@@ -78,18 +81,33 @@ class AccountContext:
                 await self._names.check("bluesky", handle, did)
 
     async def learn(self) -> None:
-        """Read the account's age and the peers' DIDs from the network. A failure is a warning; known values stay."""
+        """Read the account's age, the owner's handle and the peers' DIDs from the network.
+
+        A failure is a warning; known values stay.
+        """
         profile = await self._atproto.get_profile(self._atproto.did)
         if isinstance(profile, Err):
             await self._warn(f"The age of the account could not be read: {profile.error}")
         elif profile.data.created_at:
             self._born_at = parse_iso_or_none(profile.data.created_at)
+        await self._learn_owner()
         for handle in self._handles:
             resolved = await self._atproto.resolve_handle(handle)
             if isinstance(resolved, Err):
                 await self._warn(f"The peer @{handle} could not be found: {resolved.error}")
             else:
                 await self._names.check("bluesky", handle, resolved.data)
+
+    async def _learn_owner(self) -> None:
+        """Take over the owner's present handle; the one in the settings may be somebody else's by now."""
+        profile = await self._atproto.get_profile(self._me.owner_did)
+        if isinstance(profile, Err):
+            await self._warn(f"The owner's handle could not be read: {profile.error}")
+            return
+        before, handle = self._me.owner_handle, profile.data.handle
+        if handle.lower() not in {before.lower(), INVALID_HANDLE}:
+            self._me.owner_handle = handle
+            await self._warn(f"Your handle is @{handle} now: set OWNER_BLUESKY_SOCIAL_HANDLE, which is still @{before}")
 
     async def _warn(self, summary: str) -> None:
         await self._journal.record(Entry("life", "start", summary, line="warn"))

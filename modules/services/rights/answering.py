@@ -122,9 +122,9 @@ _EDGES = " \"'`\u201c\u201d"
 
 @dataclass(frozen=True, slots=True)
 class RightsVoice:
-    """Writes what the SOUL says to the person who asked; `contact` is who is responsible for it."""
+    """Writes what the SOUL says to the person who asked; `contact` returns who is responsible for it."""
 
-    contact: str
+    contact: Callable[[], str]
     sentences: SentenceAsker
     skills: Skills
 
@@ -145,7 +145,7 @@ class RightsVoice:
         fixed: dict[str, None] = {}
         joined = self.skills.section(SKILL, "Joined") if len(told) > 1 else ""
         # NOTE(self): nobody can show anything of what is deleted within the hour.
-        contact = "" if "forget" in told else self.contact
+        contact = "" if "forget" in told else self.contact()
         room = most - len(told) + 1
         for number, kind in enumerate(sorted(told, key=lambda kind: kind in _WITH_FACTS)):
             left = room - sum(map(grapheme_len, answers.values()))

@@ -112,7 +112,7 @@ class Rituals:
         accounts = {one: (await self.atproto.resolve_handle(one)).or_else("", *LASTING) for one in handles}
         left_alone = await self.preferences.left_alone(filter(None, accounts.values()))
         for handle, did in accounts.items():
-            is_owner = handle == self.me.owner_handle.lower()
+            is_owner = self.me.is_owner(did)
             known = is_owner or did in agreed or (did and self.etiquette.is_peer(Actor(did, handle)))
             may = known and did not in left_alone
             (invited if may and len(invited) < MOST_PARTICIPANTS else left_out).append(handle)

@@ -99,11 +99,11 @@ def build_histories_loop(services: Services) -> PeerHistoriesLoop:
 def build_person_requests(services: Services, sentences: SentenceAsker) -> PersonRequests:
     """Build the check for such requests, which every life runs on a post or a message before anything else."""
     settings, skills, clock = services.settings, services.skills, services.clock
-    contact = " ".join(settings.operator_contact.split()) or services.me.owner_handle
+    contact = " ".join(settings.operator_contact.split())
     return PersonRequests(
         preferences=services.preferences,
         reader=RequestReader(services.gateway, skills),
-        voice=RightsVoice(contact, sentences, skills),
+        voice=RightsVoice(lambda: contact or services.me.owner_handle, sentences, skills),
         forgetting=Forgetting(
             services.home,
             services.database,

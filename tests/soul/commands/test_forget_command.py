@@ -318,6 +318,18 @@ async def test_whom_a_handle_means_is_known_from_the_settings_and_from_the_netwo
     assert places_that_hold(home.root, tobias, "tobias") == []
 
 
+async def test_a_mute_of_a_handle_that_was_the_owners_is_for_whoever_has_it_now(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, has_it = running_town.make_home("rowan"), running_town.account("owner")
+    moved = running_town.network.create_account("owner-new.test", PASSWORD).did
+    home.env.write_text(home.env.read_text().replace(has_it, moved))
+    async with awake(home):
+        pass
+    await asyncio.to_thread(run_mute, home.root, "@owner.test", off=False, as_json=True)
+    assert has_it in capsys.readouterr().out
+
+
 async def test_only_a_mistake_in_a_setting_that_forgetting_needs_keeps_somebody_from_being_forgotten(
     running_town: RunningTown,
 ) -> None:

@@ -78,7 +78,7 @@ class World:
     Attributes:
         own_did: returns the SOUL's DID; "" before login.
         own_handle: the SOUL's handle.
-        owner: DID and handle of the owner.
+        owner: returns DID and handle of the owner.
         peers: returns DIDs and handles of the listed peers.
         follows_us: whether the account with this DID follows the SOUL.
         we_follow: whether the SOUL follows it, as last seen on the network.
@@ -94,7 +94,7 @@ class World:
 
     own_did: Callable[[], str]
     own_handle: str
-    owner: Collection[str]
+    owner: Callable[[], Collection[str]]
     peers: Callable[[], Collection[str]]
     follows_us: Callable[[str], bool]
     born_at: Callable[[], datetime | None]
@@ -111,7 +111,7 @@ class World:
         own = (self.own_did(), self.own_handle)
         place = f"{self.organisation.lower()}/"
         workspaces = [name for name in self.watched() if self.organisation and name.startswith(place)]
-        known = (own, self.owner, self.peers(), self.github(), self.found(), workspaces)
+        known = (own, self.owner(), self.peers(), self.github(), self.found(), workspaces)
         return TrustCircle(*(_names(names) for names in known))
 
 

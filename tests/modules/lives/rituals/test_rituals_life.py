@@ -51,6 +51,16 @@ async def test_a_ritual_started_by_hand_is_that_of_the_day(tmp_path: Path, capsy
         assert shown["runs"][0]["thread"].endswith(town.openings()[0].rpartition("/")[2])
 
 
+async def test_the_owner_is_invited_by_account_and_whoever_has_their_old_handle_is_not(tmp_path: Path) -> None:
+    async with open_ritual_town(tmp_path, ("rowan",)) as town:
+        services = town.souls["rowan"].app.services
+        services.me.owner_did = town.network.create_account("owner-new.test", "pass").did
+        (ritual,) = services.rituals.listed().values()
+        ritual = replace(ritual, participants=("@owner.test", "@owner-new.test"))
+        invitations = await services.rituals.invitations(ritual)
+    assert (invitations.invited, invitations.left_out) == (("owner-new.test",), ("owner.test",))
+
+
 @pytest.mark.parametrize("is_rejected", [True, False])
 async def test_an_opening_that_the_owner_rejected_or_that_failed_was_never_open(
     tmp_path: Path, *, is_rejected: bool

@@ -125,7 +125,7 @@ class Workplace:
         world = World(
             own_did=lambda: "did:plc:ada",
             own_handle="ada.test",
-            owner=("did:plc:owner",),
+            owner=lambda: ("did:plc:owner",),
             peers=tuple,
             follows_us=lambda _: False,
             born_at=lambda: None,

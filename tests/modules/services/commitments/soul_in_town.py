@@ -133,7 +133,7 @@ class SoulInTown:
         world = World(
             own_did=lambda: DID,
             own_handle="rowan.test",
-            owner=("did:plc:owner",),
+            owner=lambda: ("did:plc:owner",),
             peers=tuple,
             follows_us=lambda _: False,
             born_at=lambda: None,

@@ -21,6 +21,7 @@ from common.text.graphemes import grapheme_len
 from modules.lives.bluesky.perceive import PerceivedPosts
 from modules.services.explanation.rendering import lines, story_of
 from modules.services.explanation.story import Story
+from modules.services.identity.identity import Me
 from modules.services.outbox.account import AccountContext
 from modules.services.pinned_names import PinnedNames
 from modules.services.presence.policy import (
@@ -219,14 +220,20 @@ def test_whatever_a_profile_holds_it_stays_and_once_is_enough(fields: Json, bio:
 async def test_age_and_peers_are_learnt_and_what_is_unknown_is_told(account: Account, tmp_path: Path) -> None:
     kit = account.network.create_account("kit.test", "kit-pass")
     names = PinnedNames(tmp_path / "names.json", FakeClock(), account.journal.record)
+    owner = account.network.create_account("owner-new.test", "owner-pass")
+    me = Me("rowan", "rowan.test", "owner.test", owner.did)
     surroundings = AccountContext(
-        atproto=account.atproto, journal=account.journal, peers=("kit.test", "nobody.test"), names=names
+        me=me, atproto=account.atproto, journal=account.journal, peers=("kit.test", "nobody.test"), names=names
     )
     assert surroundings.peers() == frozenset()
     await surroundings.learn()
     assert surroundings.peers() == {"kit.test", kit.did}
     assert surroundings.born_at() is None
-    assert [message.split(":")[0] for message in account.warnings()] == ["The peer @nobody.test could not be found"]
+    assert me.owner_handle == "owner-new.test"
+    assert [message.split(":")[0] for message in account.warnings()] == [
+        "Your handle is @owner-new.test now",
+        "The peer @nobody.test could not be found",
+    ]
     account.put(createdAt="2026-01-01T00:00:00.000Z")
     await surroundings.learn()
     born_at = surroundings.born_at()

@@ -298,7 +298,7 @@ async def voice(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[RightsVoi
         max_retries=0,
     )
     asker = SentenceAsker("rowan.test", gateway, PromptHome(tmp_path / "home").prompter, SHIPPED, clock)
-    yield RightsVoice("mailto:keeper@example.org", asker, SHIPPED)
+    yield RightsVoice(lambda: "mailto:keeper@example.org", asker, SHIPPED)
     await gateway.aclose()
 
 

@@ -167,7 +167,7 @@ async def open_etiquette_outbox(
     world = World(
         own_did=lambda: OWN,
         own_handle="soul.example",
-        owner=(OWNER, "owner.example"),
+        owner=lambda: (OWNER, "owner.example"),
         peers=lambda: (PEER, "peer.example"),
         follows_us=followers.__contains__,
         born_at=lambda: born_at,

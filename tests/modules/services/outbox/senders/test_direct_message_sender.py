@@ -107,7 +107,7 @@ async def messaging(tmp_path: Path) -> AsyncIterator[Messaging]:
             world = World(
                 own_did=lambda: alice.did,
                 own_handle="alice.test",
-                owner=(bob.did, "bob.test"),
+                owner=lambda: (bob.did, "bob.test"),
                 peers=tuple,
                 follows_us=lambda _: False,
                 born_at=lambda: None,
