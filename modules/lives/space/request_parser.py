@@ -302,14 +302,14 @@ def transcript(
     return Transcript(_digest(older, estimate, for_digest), tuple(lines))
 
 
-def told(entry: HistoryEntry, timezone: str = "") -> str:
-    """Return one message as a line: `[12:04] rebecca: …`."""
+def told(entry: HistoryEntry, timezone: str = "", me: str = YOU) -> str:
+    """Return one message as a line, `[12:04] rebecca: …`; `me` stands for our own name."""
     words = clean(entry.content).replace("\n", _INDENT)
-    return f"[{local(entry.at, timezone):%H:%M}] {_speaker(entry)}: {words}"
+    return f"[{local(entry.at, timezone):%H:%M}] {_speaker(entry, me)}: {words}"
 
 
-def _speaker(entry: HistoryEntry) -> str:
-    return YOU if entry.is_me else shown(entry.name, is_host=entry.is_host)
+def _speaker(entry: HistoryEntry, me: str = YOU) -> str:
+    return me if entry.is_me else shown(entry.name, is_host=entry.is_host)
 
 
 def _digest(older: Sequence[HistoryEntry], estimate: Callable[[str], int], tokens: int) -> tuple[str, ...]:

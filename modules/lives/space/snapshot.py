@@ -143,7 +143,7 @@ class RoomSnapshot:
     @property
     def lines(self) -> tuple[str, ...]:
         """The talk as a transcript shows it, a line for each message."""
-        return tuple(told(entry, self.timezone) for entry in self.history)
+        return tuple(told(entry, self.timezone, self.me) for entry in self.history)
 
     @property
     def latest_lines(self) -> str:

@@ -74,6 +74,22 @@ async def test_a_request_that_its_owner_declines_is_refused_once_and_nothing_is_
         assert len(room.running_town.mind.asked) == 2
 
 
+async def test_the_talk_that_an_issue_quotes_calls_the_soul_by_its_name(room: Room) -> None:
+    measured = "I measured it twice on Sunday, and the second hand lags by four minutes."
+    said = [measured]
+    async with room.soul("marvin", lambda _: speaks(said.pop()) if said else declines()) as marvin:
+        await room.says("marvin, how does the clock on the site behave?", marvin)
+        await marvin.check()
+        await until(lambda: room.host.said("marvin") == [measured])
+        marvin.later(60)
+        await room.says(REQUEST, marvin)
+        for _ in range(SPACE_FORCED_ACTION_CYCLES + 1):
+            await marvin.check()
+            marvin.later(60)
+        (made,) = marvin.queued_commitments()
+    assert f"marvin: {measured}" in made.params.description
+
+
 async def test_a_request_that_a_peer_declined_is_open_for_nobody(room: Room) -> None:
     cannot = "That clock runs on a chip whose program I cannot read, so I leave it alone."
     async with (
