@@ -40,7 +40,7 @@ from modules.services.plans.types import (
     claim_key,
     get_task_branch_candidates,
     get_task_branch_name,
-    parse_task_branch,
+    task_of_branch,
 )
 from modules.services.repository_rules.policy import Condition
 from modules.services.skills.skills import Framer, Skills
@@ -178,11 +178,12 @@ def choose_branch(
     own: Collection[str],
     pulls: Sequence[PullRequest],
     trusted: TrustedAccounts,
+    tasks: Sequence[Task] = (),
 ) -> BranchChoice:
     """Return the branch on which a task is worked on.
 
     A branch that somebody else began is never touched; ours then has the epoch after its name. A pull request belongs
-    to the task if its branch has the task's number and its body names the plan; those of strangers do not count.
+    to the task if its branch is the task's and its body names the plan; those of strangers do not count.
 
     Args:
         task: the task.
@@ -192,9 +193,10 @@ def choose_branch(
         own: those that we made for this task, also under an earlier claim.
         pulls: pull requests of the repository, in any state.
         trusted: the accounts whose pull requests count there.
+        tasks: all tasks of the plan.
 
     """
-    about = [one for one in pulls_for(issue, pulls, trusted) if parse_task_branch(one.head.ref) == task.number]
+    about = [one for one in pulls_for(issue, pulls, trusted) if task_of_branch(one.head.ref, tasks) == task.number]
     opened = [one for one in about if one.state == "open"]
     if mine := next((one for one in opened if trusted.why(one.account) == "us"), None):
         return BranchChoice("opened", mine.head.ref, mine)
@@ -307,7 +309,14 @@ class Offering:
         left = acts.held.left
         pulls = tuple(one for one in pulls if left is None or one.number != left.number)
         choice = choose_branch(
-            acts.task, acts.issue, acts.held.epoch, branches=branches, own=own, pulls=pulls, trusted=trusted
+            acts.task,
+            acts.issue,
+            acts.held.epoch,
+            branches=branches,
+            own=own,
+            pulls=pulls,
+            trusted=trusted,
+            tasks=acts.held.found.plan.tasks,
         )
         if choice.code == "left":
             raise TaskStopped(Lost())

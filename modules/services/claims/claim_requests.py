@@ -63,7 +63,7 @@ from modules.services.plans.events import (
     task_digest,
 )
 from modules.services.plans.plan_text import parse_plan
-from modules.services.plans.types import Expected, Plan, Task, TaskChange, parse_task_branch
+from modules.services.plans.types import ACTIVE_TASKS, Expected, Plan, Task, TaskChange, task_of_branch
 from modules.services.plans.update import update_task_in_plan_body
 from modules.services.workspaces.acting import GONE_AFTER, GoneAccounts
 from modules.services.workspaces.trust import WorkspaceTrust, pulls_for, read_pulls
@@ -202,20 +202,23 @@ class PlanReader:
             comments = (await github.list_comments(repo, number)).or_raise()
             refs = (await github.refs.matching(repo, f"soul/{number}-task-")).or_else(None, *NO_BRANCHES)
             pulls = (await read_pulls(github, repo, number, trusted)).or_raise()
-        offered = pulls_for(number, pulls, trusted)
+        plan = parse_plan(issue.body, issue.title) if issue.state == "open" else None
+        tasks, trusted_pulls = plan.tasks if plan else (), pulls_for(number, pulls, trusted)
+        named = ((task_of_branch(one.head.ref, tasks), one) for one in trusted_pulls)
+        offered = [(task, one) for task, one in named if task is not None]
         counted = tuple(one for one in comments if trusted.covers(one.account))
         left = await self._left(repo, offered, counted)
         return Ok(
             PlanReading(
                 at=self._clock.now(),
                 issue=issue,
-                plan=parse_plan(issue.body, issue.title) if issue.state == "open" else None,
+                plan=plan,
                 comments=counted,
                 locks=None if refs is None else await self._locks(repo, refs),
-                open_pulls=_tasks(one for one in offered if one.state == "open" and one not in left.values()),
+                open_pulls=frozenset(task for task, one in offered if one.state == "open" and one not in left.values()),
                 left=left,
-                merged=_merged(one for one in offered if one.merged),
-                closed=_closed(one for one in offered if one.state == "closed" and not one.merged),
+                merged={task: one.html_url for task, one in offered if one.merged},
+                closed={task: one for task, one in reversed(offered) if one.state == "closed" and not one.merged},
                 by_people=frozenset(
                     one.id
                     for one in counted
@@ -225,13 +228,12 @@ class PlanReader:
         )
 
     async def _left(
-        self, repo: Repo, offered: Iterable[PullRequest], comments: Collection[StoredComment]
+        self, repo: Repo, offered: Iterable[tuple[int, PullRequest]], comments: Collection[StoredComment]
     ) -> dict[int, PullRequest]:
         """Return, by task, the open pull requests of SOULs that are gone and whose claims ended long ago."""
         found: dict[int, PullRequest] = {}
-        for pull in offered:
-            number = parse_task_branch(pull.head.ref)
-            if pull.state != "open" or number is None or pull.author.lower() == self._github.login.lower():
+        for number, pull in offered:
+            if pull.state != "open" or pull.author.lower() == self._github.login.lower():
                 continue
             ended_at = last_claim_end(_told(comments), number, pull.author)
             is_old = ended_at is not None and self._clock.now() - ended_at > GONE_AFTER
@@ -274,21 +276,6 @@ class PlanReader:
 
 def _told(comments: Iterable[StoredComment]) -> list[PlanComment]:
     return [PlanComment(one.id, one.author, one.body, parse_iso(one.updated_at)) for one in comments]
-
-
-def _merged(pulls: Iterable[PullRequest]) -> Mapping[int, str]:
-    numbered = ((parse_task_branch(one.head.ref), one.html_url) for one in pulls)
-    return {number: url for number, url in numbered if number is not None}
-
-
-def _closed(pulls: Iterable[PullRequest]) -> Mapping[int, PullRequest]:
-    numbered = ((parse_task_branch(one.head.ref), one) for one in sorted(pulls, key=lambda one: one.number))
-    return {number: one for number, one in numbered if number is not None}
-
-
-def _tasks(pulls: Iterable[PullRequest]) -> frozenset[int]:
-    numbers = (parse_task_branch(one.head.ref) for one in pulls)
-    return frozenset(one for one in numbers if one is not None)
 
 
 _NOT_AS_EXPECTED = Err("the task is not as it was", "conflict")
@@ -534,6 +521,8 @@ def find_dead_claims(reading: PlanReading, held: Collection[int] = ()) -> list[D
         snapshot, pull = reading.snapshot(task.number), reading.merged.get(task.number, "")
         # NOTE(self): a merged task is done, so nothing that its holder still writes can be lost.
         holder = dead_holder(snapshot, task.number, grace=timedelta() if pull else GRACE)
+        if pull and not snapshot.claims and task.status in ACTIVE_TASKS:
+            holder = task.assignee or ""  # the claim was made under another number
         told = [one for comment in reading.comments for one in parse_task_event_markers(comment.body)]
         was_freed = [one.event for one in told if one.task == task.number][-1:] == ["timeout"]
         is_nobodys = not task.assignee and (task.status == "blocked" or was_freed)

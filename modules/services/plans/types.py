@@ -452,6 +452,7 @@ _BRANCH_CHARS = 50
 _LEGACY_CHARS = 40
 
 _OTHER = re.compile(r"[^a-z0-9]+")
+_EPOCH = re.compile(r"-e[0-9]{1,9}\Z")
 _TASK_BRANCH = re.compile(r"(?:refs/heads/)?task-([0-9]{1,9})-[^/]*")
 
 
@@ -480,3 +481,15 @@ def parse_task_branch(ref: str) -> int | None:
     """Return the number of the task that a branch is for, or None."""
     found = _TASK_BRANCH.fullmatch(ref)
     return int(found[1]) if found else None
+
+
+def task_of_branch(ref: str, tasks: Iterable[Task]) -> int | None:
+    """Return the number of the task that a branch is for, or None: the branch's own, unless only another has its title.
+
+    Such a plan was numbered anew since the branch was made.
+    """
+    if (number := parse_task_branch(ref)) is None:
+        return None
+    names = {ref.removeprefix("refs/heads/"), _EPOCH.sub("", ref.removeprefix("refs/heads/"))}
+    titled = [one.number for one in tasks if not names.isdisjoint(get_task_branch_candidates(number, one.title))]
+    return titled[0] if len(titled) == 1 else number

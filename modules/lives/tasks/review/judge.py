@@ -36,7 +36,7 @@ from modules.services.coding.test_output import essential_lines
 from modules.services.github_threads import MOST_CHARS, ShownChanges, changes_of
 from modules.services.outbox.github_bodies import MOST_LINE_COMMENTS
 from modules.services.plans.plan_text import format_task_markdown
-from modules.services.plans.types import parse_task_branch
+from modules.services.plans.types import parse_task_branch, task_of_branch
 from modules.services.skills.skills import Framer, Skills
 from modules.services.workspaces.trust import TrustedAccounts, plan_of
 
@@ -124,7 +124,7 @@ async def _task(plans: PlanReader, trusted: TrustedAccounts, repo: Repo, pull: P
     if (read := (await plans.read(repo, issue)).or_else(None, "not_found")) is None:
         return Ok(Background())
     plan = read.plan if trusted.covers(read.issue.account) else None
-    task = plan.task(number) if plan else None
+    task = plan.task(task_of_branch(pull.head.ref, plan.tasks) or number) if plan else None
     if plan is None or task is None or not task.title.strip():
         return Ok(Background())
     text = f"{plan.goal}\n\n{format_task_markdown(task)}"

@@ -6,6 +6,7 @@ import pytest
 
 from adapters.github.types import PAGE
 from modules.lives.tasks.types import Failed, HeldTask, WorkResult
+from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import Plan, Task
 from tests.adapters.results import ok
 from tests.modules.lives.tasks.site import SITE, Site, Work, site_with_plan
@@ -107,3 +108,20 @@ async def test_what_a_fork_offers_is_no_work_on_a_task_whoever_offers_it(
         work = Work(give_up)
         await site.cycle(work)
         assert work.asked == [1]
+
+
+async def test_a_pull_request_counts_for_its_task_also_after_the_plan_was_numbered_anew(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github, PLAN) as site:
+        number = await offer(town_github, site, "Part of #1", "rowan")
+        await site.is_rowans_since_long_ago()
+        before = Task(2, "Count", status="in_progress", assignee="rowan", dependencies=("Task 1",))
+        anew = generate_plan_markdown(Plan("A counter", goal="It counts.", tasks=(Task(1, "Read the file"), before)))
+        ok(await site.services.github.update_issue(SITE, 1, body=anew))
+        ok(await site.services.github.pulls.merge(SITE, number))
+        work = Work(give_up)
+        await site.cycle(work)
+        assert await site.task(2) == ("completed", None)
+        assert (await site.task(1))[0] == "blocked"
+        assert set(work.asked) == {1}
