@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
 from adapters.github.types import Repo
 from modules.services.explanation.rendering import tell
+from modules.services.outbox.act_words import act_words
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.test_scenario_quotes import quote, write
 from tests.town.mind.town_mind_prompts import SKILLS
@@ -103,15 +105,18 @@ async def test_each_of_two_commitments_of_one_reply_is_told_in_its_thread(
     running_town.mind.answer = _two
     home = town_github.make_home(OWNER_GITHUB_USERNAME="acme", SOUL_APPROVAL=approval)
     running_town.network.post_as(running_town.account("kit"), QUESTION)
+    named = set[str]()
     async with awake(home) as life:
         await life.look()
         for _ in range(10):
             for held in await life.app.services.outbox.held():
+                named.add((await life.app.services.database.run(partial(act_words, intent=held))).what)
                 await life.app.services.outbox.approve(held.id)
             await life.app.scheduler.run_guarded("work")
             await life.app.lives.commitments.run()
             await life.send()
             life.passes(180)
+    assert named == ({"reply to @kit.test"} if approval else set())
     assert sorted(town_github.titles) == sorted(TITLES)
     first, second = [post for post in reversed(running_town.network.posts(100)) if TOLD in post.text]
     for number in (1, 2):

@@ -71,7 +71,9 @@ def act_words(connection: sqlite3.Connection, intent: Intent) -> ActWords:
     """Return an act in words, with the author and the words of the post that it is done to."""
     body = intent.body
     if isinstance(body, LikeBody | RepostBody | ReplyBody):
-        theirs = _their_post(connection, intent.target, body.theirs)
+        told_to = body.told_to if isinstance(body, ReplyBody) else ""
+        told = TheirPost(handle=received.latest_handle(connection, told_to), text="") if told_to else None
+        theirs = told if told and told.handle else _their_post(connection, intent.target, body.theirs)
         whom = account_words(theirs.handle) or web_url(intent.target) or intent.target
         if theirs.handle and not theirs.text and not isinstance(body, ReplyBody):
             whom += f": {web_url(intent.target) or intent.target}"
