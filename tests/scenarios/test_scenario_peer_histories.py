@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -192,6 +193,23 @@ async def test_of_a_private_repository_nothing_is_counted(place: Place) -> None:
         known = await count(soul, wren)
     assert known is not None
     assert known.shared_work == (f"{repo.full_name}#{ours.number}",)
+
+
+@pytest.mark.slow
+async def test_whoever_has_a_peers_old_login_on_github_is_not_counted_as_the_peer(place: Place) -> None:
+    network, repo = place.network, place.repo
+    network.create_account("sh-wren", website=page_of(place.town.account("wren")))
+    place.town.mind.answer = minding(SAID)
+    async with awake(place.home(), clock=CLOCK) as soul:
+        wren = await linked(place, soul)
+        body = IssueBody(source="owner", repo=repo.full_name, title="The menu", body="It moves.", text="The menu")
+        assert (await soul.app.services.outbox.submit(ProposedAction(body, by_owner=True, part="test:issue"))).accepted
+        await soul.send()
+        (ours,) = [one for one in repo.issues.values() if one and one.author.login == "rowan"]
+        other = replace(network.create_account("eve"), login="sh-wren")
+        network.write_comment(repo, ours, other, "I saw it too.")
+        known = await count(soul, wren, 2)
+    assert known is None or not known.shared_work
 
 
 async def test_what_was_done_with_a_peer_is_told_without_its_words_and_never_in_the_owners_own_request(

@@ -128,12 +128,13 @@ class PeerHistoriesLoop(Loop):
 
     async def run(self) -> Outcome:
         now = self.clock.now()
-        peers = {peer.github_username.lower(): peer for peer in await self._present()}
-        for peer in peers.values():
+        present = await self._present()
+        for peer in present:
             self._meet(peer)
         counted = await self._replies(now) + await self._answers(now)
-        counted += await self._claims(peers, now)
-        problem = await self._on_github(peers, now) if self.github.configured else None
+        counted += await self._claims({peer.github_username.lower(): peer for peer in present}, now)
+        by_id = {peer.github_id: peer for peer in present if peer.github_id}
+        problem = await self._on_github(by_id, now) if self.github.configured else None
         reason = f"; GitHub: {problem.error}" if problem else ""
         return Outcome(ran=counted > 0, reason=f"{counted} acts of peers and ours counted{reason}")
 
@@ -201,7 +202,7 @@ class PeerHistoriesLoop(Loop):
         return self.histories.count(peer.bluesky_did or "", peer.bluesky_handle or "", act, key, at)
 
     @answering
-    async def _on_github(self, peers: Mapping[str, Peer], now: datetime) -> Err | None:
+    async def _on_github(self, peers: Mapping[int, Peer], now: datetime) -> Err | None:
         """Ask GitHub about some of our acts and works; return the error, if any."""
         if not peers or not self.github.enough_for_loops:
             return None
@@ -225,7 +226,7 @@ class PeerHistoriesLoop(Loop):
         return asked is None or (intent.kind in _WORKS and self.clock.since(asked) >= _WORK_LOOKED_AT_EVERY)
 
     @answering
-    async def _look_at(self, intent: Intent, peers: Mapping[str, Peer]) -> ApiResult[None]:
+    async def _look_at(self, intent: Intent, peers: Mapping[int, Peer]) -> ApiResult[None]:
         body = intent.body
         if not isinstance(body, IssueBody | PullRequestBody | IssueCommentBody | ReviewBody):
             return Ok(None)
@@ -240,24 +241,24 @@ class PeerHistoriesLoop(Loop):
             await self._look_at_comments(repo, intent.issue_number, peers)
         return Ok(None)
 
-    async def _look_at_act(self, intent: Intent, repo: Repo, number: int, peers: Mapping[str, Peer]) -> None:
+    async def _look_at_act(self, intent: Intent, repo: Repo, number: int, peers: Mapping[int, Peer]) -> None:
         """Look up the author of what we commented on or reviewed, and count it if that is a peer."""
         issue = (await self.github.get_issue(repo, number)).or_raise()
-        if peer := peers.get(issue.author.lower()):
+        if peer := peers.get(issue.author_id):
             if intent.kind == "review":
                 self._count(peer, "reviews_given", f"review:{intent.id}", parse_iso(intent.created_at))
             elif not issue.is_pull_request:
                 self._share(peer, repo, number)
 
-    async def _look_at_reviews(self, repo: Repo, number: int, peers: Mapping[str, Peer]) -> None:
+    async def _look_at_reviews(self, repo: Repo, number: int, peers: Mapping[int, Peer]) -> None:
         for review in (await self.github.pulls.reviews(repo, number)).or_raise():
-            if review.submitted_at and (peer := peers.get(review.author.lower())):
+            if review.submitted_at and (peer := peers.get(review.author_id)):
                 key = f"received:{repo.full_name.lower()}:{review.id}"
                 self._count(peer, "reviews_received", key, parse_iso(review.submitted_at))
 
-    async def _look_at_comments(self, repo: Repo, number: int, peers: Mapping[str, Peer]) -> None:
+    async def _look_at_comments(self, repo: Repo, number: int, peers: Mapping[int, Peer]) -> None:
         comments = (await self.github.list_comments(repo, number)).or_raise()
-        for author in {one.author.lower() for one in comments} & peers.keys():
+        for author in {one.author_id for one in comments} & peers.keys():
             self._share(peers[author], repo, number)
 
     def _share(self, peer: Peer, repo: Repo, number: int) -> None:
