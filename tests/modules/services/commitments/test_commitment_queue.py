@@ -231,6 +231,21 @@ async def test_what_only_a_forgotten_person_wanted_is_gone_and_what_the_owner_wa
     assert ada.did not in str(left)
 
 
+async def test_a_forgotten_person_who_asked_for_the_same_is_left_out_of_what_stays(opened: Opened) -> None:
+    queue, ada = await opened(), Person("did:plc:ada", ("ada.example",))
+    await queue.enqueue_commitment(wanted(thread="at://did:plc:kit/app.bsky.feed.post/1", source="bluesky"))
+    await queue.enqueue_commitment(wanted(thread=f"at://{ada.did}/app.bsky.feed.post/1", source="bluesky"))
+
+    def forget(rows: sqlite3.Connection) -> None:
+        know_person(rows, ada)
+        WORK_OF_PEOPLE.forget(rows, Trace(ada))
+
+    assert ada.did in str(queue.all())
+    await opened.database.run(forget)
+    (left,) = (await opened()).all()
+    assert ada.did not in str(left)
+
+
 class KilledQueue(RuleBasedStateMachine):
     """A queue that is reopened from disk after any step: it loses no commitment, and takes and reports none twice."""
 

@@ -26,6 +26,7 @@ from common.text.github_text import comment_body, without_mentions
 from modules.runtime.scheduler.policy import Outcome
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.commitments import texts
+from modules.services.commitments.acts import announcement_target
 from modules.services.commitments.writer import (
     CommitmentWriter,
     Extraction,
@@ -260,6 +261,23 @@ async def test_on_bluesky_it_is_told_below_the_commitment_in_words_of_our_own(
     assert row.body.text == f"The checklist has a home now.\n\n{soul_in_town.town.url}/rowan-soul/notes/issues/1"
     assert row.body.root.uri == THREAD
     assert "I observe before I speak." in asked(model)
+
+
+async def test_a_room_that_was_promised_the_same_as_a_post_is_told_too(
+    writer: CommitmentWriter, model: ScriptedModel, soul_in_town: SoulInTown
+) -> None:
+    ours = await committed_on_bluesky(soul_in_town, writer)
+    again = wanted(owner="rowan-soul", repoName="notes")
+    assert not (await soul_in_town.queue.enqueue_commitment(again)).new
+    model.plays(calls(("tell_it_is_done", json.dumps({"sentence": "The checklist has a home now."}))))
+    await soul_in_town.live(100)
+    (row,) = await soul_in_town.outbox.by_target("reply", ours)
+    assert row.state == "done"
+    (commitment,) = soul_in_town.queue.all()
+    told = await soul_in_town.outbox.standing("space_chat", announcement_target(commitment.id))
+    assert told.code == "done"
+    assert told.intent
+    assert "/rowan-soul/notes/issues/1" in told.intent.body.as_json
 
 
 @dataclass(frozen=True)
