@@ -299,7 +299,11 @@ async def test_a_promise_to_an_earlier_post_is_told_below_the_answer_to_it(
 async def test_everybody_to_whom_the_same_was_promised_is_told(
     running_town: RunningTown, town_github: TownGitHub, *, is_kept: bool
 ) -> None:
-    words = [SPOKEN, "Thank you for telling me. I'll open an issue in acme/site about that."]
+    words = [
+        SPOKEN,
+        "Thank you for telling me. I'll open an issue in acme/site about that.",
+        "I'll file it. It is odd.",
+    ]
 
     def mind(request: ChatRequest) -> Completion:
         answer = _mind(request)
@@ -309,7 +313,7 @@ async def test_everybody_to_whom_the_same_was_promised_is_told(
 
     running_town.mind.answer = mind
     home, network = town_github.make_home(OWNER_GITHUB_USERNAME="acme"), running_town.network
-    asked = [f"@rowan.test {words}" for words in ("the clock stops at midnight", "your clock shows dashes")]
+    asked = [f"@rowan.test {said}" for said in ("the clock stops at midnight", "your clock shows dashes", "any news?")]
     kit, ada = running_town.account("kit"), running_town.account("ada")
 
     async def keep(life: RunningSoul) -> None:
@@ -319,13 +323,14 @@ async def test_everybody_to_whom_the_same_was_promised_is_told(
             await life.send()
 
     async with awake(home) as life:
-        for who, text in zip((kit, ada), asked, strict=True):
+        for who, text in zip((kit, ada, kit), asked, strict=True):
             network.post_as(who, text)
             await life.look()
             await life.app.scheduler.run_guarded("work")
             if is_kept:
                 await keep(life)
         await keep(life)
+    assert words == []
     assert town_github.titles == [TITLE]
     posts = network.posts(100)
     said = {post.uri: post for post in posts}

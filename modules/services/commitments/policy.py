@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from adapters.atproto.records import parse_at_uri
 from common.clock import iso, parse_iso_or_none
 from common.constants import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from common.redact import LEAK
@@ -111,15 +112,12 @@ def duplicate_of(
 
 
 def asked_again(commitment: QueuedCommitment, request: CommitmentRequest) -> QueuedCommitment:
-    """Return a commitment with whoever asks for the same elsewhere; one that was kept is due again, to tell them.
+    """Return a commitment with somebody else who asks for the same; one that was kept is due again, to tell them.
 
-    A room is told once of what was promised in a room, and learns at once of what was kept already.
+    Each person, and the room, is told once; a room learns at once of what was kept already.
     """
-    told = {one.source_thread_uri for one in commitment.by_asker}
-    is_room = request.source == "space"
-    if request.source_thread_uri in told or (is_room and "space" in {one.source for one in commitment.by_asker}):
-        return commitment
-    if commitment.status == "completed" and is_room:
+    is_told = _asker(request.source_thread_uri) in {_asker(one.source_thread_uri) for one in commitment.by_asker}
+    if is_told or (commitment.status == "completed" and request.source == "space"):
         return commitment
     params = request.params
     asker = Asker(
@@ -127,6 +125,12 @@ def asked_again(commitment: QueuedCommitment, request: CommitmentRequest) -> Que
     )
     status: CommitmentStatus = "pending" if commitment.status == "completed" else commitment.status
     return replace(commitment, status=status, askers=(*commitment.askers, asker))
+
+
+def _asker(source_thread_uri: str) -> str:
+    """Return the account that asked in a post; "" for a room."""
+    at = parse_at_uri(source_thread_uri)
+    return at.repo if at else ""
 
 
 def _may_be_one_work(one: WorkKey, other: WorkKey) -> bool:
