@@ -193,10 +193,11 @@ def choose_branch(
         own: those that we made for this task, also under an earlier claim.
         pulls: pull requests of the repository, in any state.
         trusted: the accounts whose pull requests count there.
-        tasks: all tasks of the plan.
+        tasks: the tasks of the plan.
 
     """
-    about = [one for one in pulls_for(issue, pulls, trusted) if task_of_branch(one.head.ref, tasks) == task.number]
+    every = (task, *(one for one in tasks if one.number != task.number))
+    about = [one for one in pulls_for(issue, pulls, trusted) if task_of_branch(one.head.ref, every) == task.number]
     opened = [one for one in about if one.state == "open"]
     if mine := next((one for one in opened if trusted.why(one.account) == "us"), None):
         return BranchChoice("opened", mine.head.ref, mine)
