@@ -36,7 +36,7 @@ from tests.town_github import serve_github
 from town.model.types import ChatRequest, Completion
 
 STRANGERS, OWNERS, TERMINAL, AFTER_DAY = 2_400, 4_000, 3_800, 4_500
-_TOLD = {"bluesky_username": "rowan.test", "owner_handle": "owner.test"}
+_TOLD = {"bluesky_username": "rowan.test", "owner_handle": "owner.test", "github_username": ""}
 _A_DAY = 40
 _OLDER = 4
 _THREAD = 8

@@ -201,6 +201,7 @@ class PostResponder:
             variables={
                 "bluesky_username": self.me.bluesky_username,
                 "owner_handle": self.me.owner_handle,
+                "github_username": self.me.github_username,
                 "tools": self.turn_runner.offered(turn, only),
             },
             audience="bluesky",

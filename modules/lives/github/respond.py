@@ -104,6 +104,7 @@ class ThreadResponder:
                 "repo": waiting.repo,
                 "number": str(waiting.number),
                 "github_username": known.login,
+                "owner_handle": self.me.owner_handle,
                 "peer_section": self._peer_section(peers),
                 "work_section": self.skills.section(SKILL, "Work") if is_shown else "",
             },
