@@ -33,11 +33,14 @@ FAMILIES: Mapping[str, Sequence[str]] = {
         *("format_source_attribution", "mark_attribution_followup", "update_post_attribution"),
     ),
     "github": (
-        *("github_get_repo", "github_list_issues", "github_list_pull_requests", "github_list_org_repos"),
+        *("github_get_repo", "github_list_issues", "github_list_org_repos"),
         *("github_list_my_orgs", "github_get_user", "github_create_issue", "github_update_issue", "github_comment"),
         *("github_star_repo", "github_follow_user"),
     ),
-    "pull_requests": ("github_create_pr_comment", "github_review_pr", "github_create_pr", "github_merge_pr"),
+    "pull_requests": (
+        *("github_list_pull_requests", "github_create_pr_comment", "github_review_pr"),
+        *("github_create_pr", "github_merge_pr"),
+    ),
     "workspace": (
         *("workspace_create", "workspace_find", "create_memo", "plan_create", "plan_claim_task", "workspace_finish"),
     ),

@@ -217,10 +217,11 @@ class WorkspaceTools:
     async def _completed(self, repo: Repo, plan: Issue, turn: Turn) -> ToolResult:
         """Return the existing plan; a post with only the owner's words adds to it what it asks for in addition."""
         told = {"success": True, "issueNumber": plan.number, "issueUrl": plan.html_url, "deduplicated": True}
+        stays = told | {"title": plan.title, "note": self.words.answer("Plan Is There")}
         if turn.cause_id:
             await self._services.journal.record(asked_entry(repo, plan, turn.cause_id))
         if not isinstance(turn.subject, ThreadTurn) or turn.provenance is not Provenance.OWNER:
-            return self._acting.told(told | await self._acting.watch(repo, turn))
+            return self._acting.told(stays | await self._acting.watch(repo, turn))
         notification = turn.subject.notification
         request = ExtensionRequest(notification.text, notification.uri, by_owner=True, hold=turn.hold)
         extension = await self._extender.extend(repo, plan.number, request)
@@ -232,7 +233,7 @@ class WorkspaceTools:
         if problem := _EXTENSION_PROBLEMS.get(extension.code):
             return self.words.error(problem, reason=one_line(extension.reason, _REASON_CHARS))
         turn.subject.revisions.found = plan.html_url
-        return self._acting.told(told | {"added": []}, act="plan_found", url=plan.html_url)
+        return self._acting.told(stays | {"added": []}, act="plan_found", url=plan.html_url)
 
     def _place_of_plan(self, args: PlanInput, turn: Turn) -> Repo:
         """Return the repository for a plan; a post of the owner's, which is public, may only use watched ones."""

@@ -264,6 +264,7 @@ class _PreviewLook:
         known = {
             "bluesky_username": settings.agent_bluesky_username,
             "owner_handle": settings.owner_bluesky_social_handle,
+            "github_username": settings.agent_github_username,
             "tools": RESPONSE_TOOLS,
         }
         return {name: known.get(name, _UNKNOWN) for name in self._skills.variables(skill, SYSTEM_SECTION)}

@@ -198,3 +198,16 @@ async def test_the_owner_has_it_comment_on_an_issue_once(site: Site) -> None:
     assert len(issue.comments) == 1
     for way in ({}, {"url": f"https://github.com/{SITE.full_name}"}, {"url": address, "number": issue.number + 1}):
         assert (await working.use("github_comment", body="I do.", **way)).is_error, way
+
+
+async def test_where_the_owner_rejected_an_act_another_one_of_their_turn_waits_for_them(working: Working) -> None:
+    network, outbox = working.github.network, working.life.app.services.outbox
+    kit = network.find("kit") or network.create_account("kit", token="t-kit")
+    issue = network.open_issue(working.github.repo, kit, title="It squeaks", body="Who oils it?")
+    address = f"https://github.com/{working.github.repo.full_name}/issues/{issue.number}"
+    for said in ("I do.", "Or you.", "Or nobody."):
+        held = await working.use("github_comment", MIXED, url=address, body=said)
+        assert "until your owner agrees" in held.content
+        (draft,) = await outbox.held()
+        await outbox.reject(draft.id, "not there")
+    assert issue.comments == []

@@ -118,22 +118,22 @@ async def test_a_plan_is_revised_to_name_files_that_are_there_and_else_stays_as_
         return call("plan_create", title="A counter", goal="It counts.", tasks=revised)
 
     running_town.mind.answer = respond
-    await working.done("plan_create", repo="acme/site", **PLAN)
+    await working.done("plan_create", repo="acme/site", context="Visits are counted by day.", **PLAN)
     running_town.mind.answer = lambda _: Completion("I cannot.")
     working.watched_repo()
     await services.github.contents.write(SITE, "README.md", "# It\n", message="Add")
     await working.done("plan_create", repo=SITE.full_name, **PLAN)
     (prompt,) = prompts
     assert all(text in prompt for text in ("lib/count.py", "Counts in lib.", "server.js"))
-    for repo, files in (
-        (working.github.repo, [("lib/count.py",)]),
-        (working.github.network.repos()[-1], [("server.js",), ()]),
+    for repo, files, context in (
+        (working.github.repo, [("lib/count.py",)], "Visits are counted by day."),
+        (working.github.network.repos()[-1], [("server.js",), ()], ""),
     ):
         issue = repo.issues[1]
         assert issue is not None
         plan = parse_plan(issue.body or "", issue.title)
         assert plan is not None
-        assert [task.files for task in plan.tasks] == files
+        assert ([task.files for task in plan.tasks], plan.context) == (files, context)
 
 
 async def test_a_workspace_is_finished_only_where_nothing_is_left(working: Working) -> None:

@@ -248,7 +248,7 @@ class PlanComposer:
         facts = QuestionFacts("plan-draft", {"draft": (_called(draft),)})
         async for called in self._asked(asked, _PLAN, facts, importance):
             if plan := read_plan(called, title=draft.title):
-                return plan
+                return replace(plan, context=plan.context or draft.context)
         return None
 
     async def _asked(

@@ -394,7 +394,10 @@ class ForeignRepositories:
             return Verdict(name, reason=f"the owner asked for it{asked}", body=body)
         if found.welcome == "unwelcome":
             reason = f"{repo.full_name}: {found.reason}"
-            return Verdict(name, "block", reason, value=code, instead=WELCOME.instead)
+            waits = action.is_for_owner and found.code is VerdictCode.OWNER_NO
+            return Verdict(
+                name, "hold" if waits else "block", reason, value=code, instead=None if waits else WELCOME.instead
+            )
         # NOTE(self): nobody but the owner can tell whether such a line does harm, or is a command to a program.
         is_new = bool(found.conditions) and found.code is not VerdictCode.OWNER_YES
         says: Literal["pass", "hold"] = "hold" if found.welcome == "unclear" or is_new else "pass"
