@@ -153,9 +153,11 @@ class ReplyCheck:
         said = (*thread.said, *meanwhile)
         # NOTE(self): what we made is news, even if the text is similar to that of others who made a part of it.
         peers_said = () if thread.revisions.made else (*thread.peers_said, *meanwhile)
-        if found := reply_problem(text, said, thread.scaffold, may_thank=may_thank, asked=asked):
+        others = (*thread.others_said, *meanwhile)
+        if found := reply_problem(text, said, thread.scaffold, may_thank=may_thank, asked=asked, others_said=others):
             return found
-        suspected = suspected_echo(text, (asked,) if asks(asked) else said, peers_said)
+        # NOTE(self): whoever asks may be told what we told somebody else, but not what others have told already.
+        suspected = suspected_echo(text, (asked, *others) if asks(asked) else said, peers_said)
         return suspected.problem if suspected and await self._is_echo(text, suspected, thread, turn) else None
 
     async def _is_echo(self, text: str, suspected: SuspectedEcho, thread: ThreadTurn, turn: Turn) -> bool:

@@ -342,15 +342,14 @@ class PostCase:
     def subject(self) -> ThreadTurn:
         """The subject of a turn about the post: what its tools may touch, and what they check a reply against."""
         notification, posts = self.notification, self.thread.posts
+        read = [one for post in (*posts, *self.hidden) for one in (post, post.quoted) if one]
         return ThreadTurn(
             notification=notification,
             root=notification.root,
             is_owner=self.is_owner,
             seen={post.uri: post.ref for post in posts} | {notification.uri: notification.ref},
-            said=(
-                *(one.text for post in (*posts, *self.hidden) for one in (post, post.quoted) if one),
-                *(reply.text for reply in self.unsent),
-            ),
+            said=(*(one.text for one in read), *(reply.text for reply in self.unsent)),
+            others_said=tuple(one.text for one in read if one.author.did != self.own_did),
             is_unanswered=not self.thread.is_answered,
             peers_said=tuple(post.text for post in (*self.peer_posts, *self._hidden_peer_posts)),
             peers_since=self.peers_since,

@@ -197,7 +197,13 @@ class SuspectedEcho:
 
 
 def reply_problem(
-    text: str, said: Sequence[str], scaffold: Scaffold, *, may_thank: bool, asked: str = ""
+    text: str,
+    said: Sequence[str],
+    scaffold: Scaffold,
+    *,
+    may_thank: bool,
+    asked: str = "",
+    others_said: Sequence[str] = (),
 ) -> ReplyProblem | None:
     """Return why a reply must not be sent as it is, whatever a judge would say about it; None if it may.
 
@@ -207,12 +213,13 @@ def reply_problem(
         scaffold: the words that only our own prompt has.
         may_thank: whether thanks alone are enough.
         asked: the text that is answered; if it asks for something, agreement or a sign may be the answer; if it is a
-            question, what was said before it may be said again.
+            question, what we said before it may be said again.
+        others_said: of what was said, what others said, which is not said again in any case.
 
     """
     if found := unsayable(text, scaffold, said) or _form_problem(text):
         return found
-    if is_verbatim(text, (asked,) if asks(asked) else said):
+    if is_verbatim(text, (asked, *others_said) if asks(asked) else said):
         return "repeats"
     says_nothing = only_thanks if calls_for_answer(asked) else only_acknowledges
     return "thanks" if not may_thank and says_nothing(text) else None

@@ -253,11 +253,12 @@ class ThreadTurn:
     """The subject of a turn about one post.
 
     `seen` has every post shown to the model, the only ones that its tools may touch; `said` has their texts, oldest
-    first, and `scaffold` the words that only our own prompt has. `is_unanswered`: the thread was read, and has no reply
-    of ours under the post. `peers_said` is what peers wrote in the thread, oldest first; `peers_since` reads what peers
-    wrote directly under the post at a uri, None if no peer is named or wrote. A reply may show `picture`. `account` is
-    our name on GitHub, which a reply must tell; "" if it need not. `later`: who goes before us with work that all whom
-    the post names share. `is_among_others`: another turn, which shows more, gives an answer in words alone.
+    first, `others_said` those that are not ours, and `scaffold` the words that only our own prompt has.
+    `is_unanswered`: the thread was read, and has no reply of ours under the post. `peers_said` is what peers wrote
+    in the thread, oldest first; `peers_since` reads what peers wrote directly under the post at a uri, None if no
+    peer is named or wrote. A reply may show `picture`. `account` is our name on GitHub, which a reply must tell; ""
+    if it need not. `later`: who goes before us with work that all whom the post names share. `is_among_others`:
+    another turn, which shows more, gives an answer in words alone.
     """
 
     notification: Notification
@@ -265,6 +266,7 @@ class ThreadTurn:
     is_owner: bool
     seen: dict[str, StrongRef] = field(default_factory=dict)
     said: tuple[str, ...] = ()
+    others_said: tuple[str, ...] = ()
     scaffold: Scaffold = field(default_factory=Scaffold)
     is_unanswered: bool = False
     peers_said: tuple[str, ...] = ()

@@ -108,11 +108,13 @@ def test_the_choice_that_a_question_offers_is_no_repetition_and_its_beginning_is
 
 def test_who_asks_again_may_be_told_again_and_not_be_given_the_question_back() -> None:
     def problem(text: str, asked: str) -> str | None:
-        return reply_problem(text, [OURS, asked], SCAFFOLD, may_thank=False, asked=asked)
+        said = [OURS, *PEERS, asked]
+        return reply_problem(text, said, SCAFFOLD, may_thank=False, asked=asked, others_said=PEERS)
 
     assert problem(OURS, "Sorry, what did you say about slate?") is None
     assert problem("What did you say about slate?", "What did you say about slate?") == "repeats"
     assert problem(OURS, "I prefer slate.") == "repeats"
+    assert problem(PEERS[0], "Sorry, what did you say about slate?") == "repeats"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 import pytest
 
@@ -228,6 +229,7 @@ async def test_a_pull_request_that_waits_unchanged_is_read_seldom_and_at_once_af
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
     async with merging(town_github, SOUL_SPEED="1") as place:
+        place.pull.issue.updated_at -= timedelta(minutes=1)  # GitHub's times are in whole seconds
         place.site.clock.ahead += 10 * 3_600
         await place.looks()
         read = CountedRequests(town_github.faults, f"GET /repos/{SITE.full_name}/pulls/*")

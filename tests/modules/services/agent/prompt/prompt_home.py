@@ -30,7 +30,12 @@ TASKS: dict[Audience, tuple[str, dict[str, object]]] = {
     "owner": ("owner-communication", {"bluesky_username": "marlow.test", "owner_handle": "kit.test"}),
     "bluesky": (
         "bluesky-response",
-        {"bluesky_username": "marlow.test", "owner_handle": "kit.test", "tools": ("stay_silent",)},
+        {
+            "bluesky_username": "marlow.test",
+            "owner_handle": "kit.test",
+            "github_username": "",
+            "tools": ("stay_silent",),
+        },
     ),
     "space": ("grounding", {}),
 }
