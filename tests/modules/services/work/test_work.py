@@ -407,7 +407,7 @@ async def test_who_is_forgotten_and_comes_back_has_no_fresh_turns(journal: Journ
     def forget(connection: sqlite3.Connection) -> None:
         know_person(connection, person)
         JOURNAL_OF_PEOPLE.forget(connection, Trace(person))
-        assert not [row for row in connection.execute("SELECT * FROM journal") if "ada" in str(tuple(row))]
+        assert not [row for row in connection.execute("SELECT * FROM journal") if ADA_ACTOR.handle in str(tuple(row))]
 
     await database.run(forget)
     for _ in range(2):
