@@ -67,6 +67,7 @@ from modules.runtime.llm.dialect import (
 from modules.runtime.llm.policy import (
     ACCOUNT_STATUS,
     LLM_MAX_RETRIES,
+    TRIED_AGAIN,
     CallVerdict,
     calculate_backoff,
     is_own_service,
@@ -142,7 +143,6 @@ LLM_CLASSIFIER_MIN_TOKENS = 256
 CUT_RETRY_FACTOR = 4
 _MICRO = 1_000_000
 _ILL = frozenset({"transient", "fatal", "elsewhere"})
-_AGAIN = frozenset({"transient", "missed"})
 _UNDONE = frozenset({"unknown", "fatal", "elsewhere"})
 """Errors for which a service that answers with something else than a stream did nothing."""
 _SLOW_REMEDY = "If it is only slow, set AI_GATEWAY_IDLE_TIMEOUT_S in .env to more seconds."
@@ -380,7 +380,7 @@ class LLMGateway:
                     request = adapted
                     continue
                 is_last = failures >= self._max_retries
-                if verdict.kind not in _AGAIN or (is_last and verdict.kind == "missed"):
+                if verdict.kind not in TRIED_AGAIN or (is_last and verdict.kind == "missed"):
                     raise refusal(await self._narrowed(verdict, request, tally), self.model) from error
                 if is_last:
                     self._console.line("warn", f"model call failed after {tally.attempts} attempts", verdict.message)

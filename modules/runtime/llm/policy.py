@@ -108,6 +108,8 @@ _TOO_LARGE_STATUS, _UNAVAILABLE_STATUS = 413, 503
 _CLIENT_ERROR = range(400, 500)
 _SERVER_ERROR = range(500, 600)
 _HTTP_ERROR = range(400, 600)
+TRIED_AGAIN = frozenset({"transient", "missed"})
+"""The kinds of errors after which a call is tried again."""
 _WORDS_READ = 200
 _MESSAGE_SHOWN = 300
 _REMEDIES = {
