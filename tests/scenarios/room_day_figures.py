@@ -97,14 +97,18 @@ class Day:
         return {name: tuple(counts[name, number] for number in range(len(bounds))) for name in sorted(NAMES)}
 
     def echoes(self) -> list[list[Echo | None]]:
-        """Return what each message of the agents repeats, by conversation, compared as the product itself compares."""
+        """Return what each message of the agents repeats, by conversation, compared as the product itself compares.
+
+        Messages that crossed on their way are not compared: neither speaker could know of the other.
+        """
         return [list(self._echoes(talk)) for talk in self.conversations()]
 
     def _echoes(self, talk: Sequence[Said]) -> Iterator[Echo | None]:
         for number, one in enumerate(talk):
             if not self.is_talk(one):
                 continue
-            pool = [other.content for other in talk[max(0, number - _POOL) : number] if not other.by_host]
+            before = [other for other in talk[max(0, number - _POOL) : number] if not other.by_host]
+            pool = [other.content for other in before if not _crossed(other, one)]
             found = find_semantic_echo_ensemble(one.content, pool[-_PARTNERS:], pool, names=NAMES)
             yield Echo(one.timestamp[11:19], one.name, one.content, found.score) if pool and found.is_echo else None
 
