@@ -312,8 +312,7 @@ class PlanMaker:
         if isinstance(found, Err):
             return Progress("put_off", found.error)
         if found.data is not None:
-            cause = asked_at if _is_on_bluesky(commitment) else asked_in_room(commitment.id)
-            await self.journal.record(asked_entry(repo, found.data, cause))
+            await self.journal.record(asked_entry(repo, found.data, asked_by(commitment)))
             return Progress("done", result=plan_result(found.data.number, found.data.html_url) | {"deduplicated": True})
         stands = await repository_view(self.github, repo, with_issues=True)
         about = PlanRequest(repo, title_of(commitment), wanted, commitment.source_reply_text, stands)
@@ -335,8 +334,11 @@ class PlanMaker:
         return Progress("prepared", prepared=params.model_copy(update=kept))
 
 
-def _is_on_bluesky(commitment: QueuedCommitment) -> bool:
-    return commitment.source == "bluesky" and commitment.source_thread_uri.startswith("at://")
+def asked_by(commitment: QueuedCommitment) -> str:
+    """Return the cause of the request for a plan that became a commitment: a post, or a request in a room."""
+    asked_at = commitment.source_thread_uri
+    on_bluesky = commitment.source == "bluesky" and asked_at.startswith("at://")
+    return asked_at if on_bluesky else asked_in_room(commitment.id)
 
 
 async def complete_plan(plan: Plan, repo: Repo, github: GitHub, skills: Skills, *, beside: Iterable[Plan] = ()) -> Plan:

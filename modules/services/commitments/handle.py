@@ -28,6 +28,7 @@ from modules.services.commitments.acts import (
     CommitmentKept,
     CommitmentWork,
     PlanMaker,
+    asked_by,
     result_of,
     work_of,
 )
@@ -38,6 +39,7 @@ from modules.services.commitments.naming import (
     QueuedCommitment,
     claim_target,
     extract_fulfillment_url,
+    repo_of,
     resolve_repo,
     title_of,
 )
@@ -57,6 +59,7 @@ from modules.services.commitments.writer import Announcer
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import ActStanding, Intent, ProposedAction
+from modules.services.plans.events import PlanAsk, ask_entry
 from modules.services.voice_phrases import Phrase
 from modules.services.work.types import Disposition, Handler, Perceiver, WorkItem
 
@@ -453,12 +456,22 @@ class CommitmentHandler(Handler, Perceiver):
         if (after := self.queue.get(commitment.id)) and after.askers != commitment.askers:
             return self._left(item)  # somebody asked for it meanwhile, and is told at the next step
         link = extract_fulfillment_url(commitment.type, progress.result)
+        await self._note_askers(commitment, progress.result, link)
         kept = await self.queue.mark_completed(commitment.id, progress.result)
         await self.presence.ended(commitment, link=link)
         untold = f" (not announced: {told.reason})" if told.reason else ""
         await self._tell(case, "decision", "Kept", f"{link or 'done'}{untold}", line="done", act="kept")
         self.publish(CommitmentKept(kept))
         return self._left(item)
+
+    async def _note_askers(self, commitment: QueuedCommitment, result: Mapping[str, Any], link: str) -> None:
+        """Record who else asked for a plan, as its end is told to each of them."""
+        number, repo = result.get("issueNumber"), repo_of(commitment.params, self.default_repo())
+        if commitment.type != "create_plan" or not number or repo is None:
+            return
+        for one in commitment.by_asker[1:]:
+            ask = PlanAsk(repo.full_name, number, asked_by(one), is_openers=False)
+            await self.journal.record(ask_entry(ask, link))
 
     async def _wait_until(
         self, case: CommitmentCase, not_before: datetime | None, reason: str, result: Mapping[str, Any]

@@ -127,6 +127,19 @@ def asked_again(commitment: QueuedCommitment, request: CommitmentRequest) -> Que
     return replace(commitment, status=status, askers=(*commitment.askers, asker))
 
 
+def without_asker(commitment: QueuedCommitment, did: str) -> QueuedCommitment | None:
+    """Return a commitment as it was made to everybody except the account `did`; None if nobody else asked for it.
+
+    The next asker takes the place of the first one. What a host or the owner asked for stays theirs.
+    """
+    first, *others = commitment.by_asker
+    is_theirs = _asker(first.source_thread_uri) == did and not first.params.host_request
+    left = [*(() if is_theirs else (first,)), *(one for one in others if _asker(one.source_thread_uri) != did)]
+    further = {one.source_thread_uri for one in left[1:]}
+    askers = tuple(one for one in commitment.askers if one.source_thread_uri in further)
+    return replace(left[0], askers=askers) if left else None
+
+
 def _asker(source_thread_uri: str) -> str:
     """Return the account that asked in a post; "" for a room."""
     at = parse_at_uri(source_thread_uri)

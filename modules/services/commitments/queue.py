@@ -23,7 +23,9 @@ from common.constants import HOUR_MS, LOG_ROTATIONS, STATE_MAX_BYTES
 from common.errors import SoulError, StorageError
 from common.files import append_bounded, check_jsonl_version, read_bounded, set_aside, stamp_jsonl_version, write_atomic
 from common.json_lines import json_line
+from common.person import Trace
 from common.redact import Redactor
+from modules.runtime.database.people import PersonalRows
 from modules.runtime.events import Publish, discard
 from modules.services.agent.attention_list import AttentionNeeds
 from modules.services.commitments import policy
@@ -39,7 +41,7 @@ from modules.services.commitments.naming import (
     read_params,
 )
 from modules.services.commitments.policy import RepoCooldown, attention_of, cooldown_of, is_over, new_cooldowns
-from modules.services.work.table import WorkTable, newest
+from modules.services.work.table import WorkTable, newest, replace_row
 from modules.services.work.types import NewWork, WorkState
 
 COOLDOWN_FILE = "repo_cooldown.json"
@@ -338,7 +340,7 @@ class CommitmentQueue:
             commitment = replace(commitment, ended_at=iso(self._clock.now()))
         self._known[commitment.id] = commitment
         try:
-            await self._table.keep(self._row(commitment))
+            await self._table.keep(_row(commitment))
         except SoulError:
             if self._known[commitment.id] is commitment:
                 del self._known[commitment.id]
@@ -356,19 +358,6 @@ class CommitmentQueue:
         if not check_jsonl_version(self._path):
             stamp_jsonl_version(self._path)
 
-    def _row(self, commitment: QueuedCommitment) -> NewWork:
-        """Return the row of a commitment; its author is the person on Bluesky if no host or owner asked for it."""
-        at = parse_at_uri(commitment.source_thread_uri)
-        over: dict[str, WorkState] = {"completed": "done", "abandoned": "dropped"}
-        return NewWork(
-            COMMITMENT,
-            commitment.id,
-            as_json(commitment),
-            author=at.repo if at and not commitment.params.host_request else "",
-            importance="commitment",
-            state=over.get(commitment.status, "pending"),
-        )
-
     def _audit(self, action: str, **more: object) -> None:
         record = {"timestamp": iso(self._clock.now()), "action": action, **more}
         append_bounded(self._log, json_line(self._redactor.value(record)), rotations=LOG_ROTATIONS)
@@ -381,6 +370,32 @@ def commitments_in(connection: sqlite3.Connection) -> list[QueuedCommitment]:
     """
     rows = newest(connection, COMMITMENT, _MOST_ROWS, key_prefix="")
     return sorted(filter(None, (commitment_in(row.payload) for row in rows)), key=lambda one: one.created_at)
+
+
+def _row(commitment: QueuedCommitment) -> NewWork:
+    """Return the row of a commitment; its author is the person on Bluesky if no host or owner asked for it."""
+    at = parse_at_uri(commitment.source_thread_uri)
+    over: dict[str, WorkState] = {"completed": "done", "abandoned": "dropped"}
+    return NewWork(
+        COMMITMENT,
+        commitment.id,
+        as_json(commitment),
+        author=at.repo if at and not commitment.params.host_request else "",
+        importance="commitment",
+        state=over.get(commitment.status, "pending"),
+    )
+
+
+def _hand_over(connection: sqlite3.Connection, trace: Trace) -> None:
+    """Let the next asker of each commitment take the place of a person who is forgotten."""
+    for one in commitments_in(connection):
+        left = policy.without_asker(one, trace.person.did)
+        if left is not None and left != one:
+            replace_row(connection, _row(left))
+
+
+COMMITMENTS_OF_PEOPLE = PersonalRows("commitments", (), counts_on=_hand_over)
+"""Commitments to several people, of whom one is forgotten: before the work of that person is deleted."""
 
 
 def as_json(commitment: QueuedCommitment) -> dict[str, Any]:

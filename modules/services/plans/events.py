@@ -190,9 +190,14 @@ def asked_in_room(commitment_id: str) -> str:
 def asked_entry(repo: Repo, plan: Issue, cause: str) -> Entry:
     """Return the journal entry on a request by `cause` for something that an existing plan does."""
     is_openers = wish_mark(cause) in plan.body or (cause.startswith(_IN_ROOM) and not wish_of(plan.body))
-    data = {"act": PLAN_ASKED, "repo": repo.full_name, "number": plan.number, "cause": cause, "openers": is_openers}
-    summary = f"What was asked for is what {repo.full_name}#{plan.number} is for, so no other plan is made"
-    return Entry("life", PLAN_ENDS, summary, line=None, reason=plan.html_url, trigger_uri=cause, data=data)
+    return ask_entry(PlanAsk(repo.full_name, plan.number, cause, is_openers), plan.html_url)
+
+
+def ask_entry(ask: PlanAsk, url: str) -> Entry:
+    """Return the journal entry on a request for the plan at `url`."""
+    data = {"act": PLAN_ASKED, "repo": ask.repo, "number": ask.number, "cause": ask.cause, "openers": ask.is_openers}
+    summary = f"What was asked for is what {ask.repo}#{ask.number} is for, so no other plan is made"
+    return Entry("life", PLAN_ENDS, summary, line=None, reason=url, trigger_uri=ask.cause, data=data)
 
 
 def ask_of(entry: Entry) -> PlanAsk:

@@ -27,6 +27,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.people import MARKS, PersonalRows, PersonalTable, know_person
 from modules.runtime.home import Home
 from modules.runtime.journal.people import JOURNAL_OF_PEOPLE
+from modules.services.commitments.queue import COMMITMENTS_OF_PEOPLE
 from modules.services.craft.proposals import CRAFT_OF_PEOPLE
 from modules.services.experiences import EXPERIENCES_OF_PEOPLE, delete_owner_lines
 from modules.services.identity.entries import see_held
@@ -65,6 +66,7 @@ STORES = (
     INBOX_OF_PEOPLE,
     MESSAGES_OF_PEOPLE,
     ACTS_OF_PEOPLE,
+    COMMITMENTS_OF_PEOPLE,
     WORK_OF_PEOPLE,
     EXPERIENCES_OF_PEOPLE,
     SESSIONS_OF_PEOPLE,

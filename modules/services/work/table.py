@@ -215,6 +215,12 @@ def add(connection: sqlite3.Connection, new: Sequence[NewWork], now: str) -> int
     return connection.total_changes - before
 
 
+def replace_row(connection: sqlite3.Connection, row: NewWork) -> None:
+    """Give a stored row another payload and author, as a step of a caller's transaction."""
+    change = "UPDATE work SET payload = ?, author = ? WHERE kind = ? AND key = ?"
+    connection.execute(change, (json_line(dict(row.payload)).decode().rstrip(), row.author, row.kind, row.key))
+
+
 def get(connection: sqlite3.Connection, kind: str, key: str) -> WorkItem | None:
     """Return a row, or None."""
     query = f"SELECT {_COLUMNS} FROM work WHERE kind = ? AND key = ?"  # noqa: S608 - a constant

@@ -39,7 +39,7 @@ from modules.services.commitments.policy import (
     is_stale,
     is_timed_out,
 )
-from modules.services.commitments.queue import FILE, CommitmentQueue
+from modules.services.commitments.queue import COMMITMENTS_OF_PEOPLE, FILE, CommitmentQueue
 from modules.services.work.table import WORK_OF_PEOPLE
 from tests.exploration import examples
 from tests.fresh_database import open_database
@@ -215,17 +215,19 @@ async def test_a_life_that_runs_fast_waits_as_much_shorter(opened: Opened, clock
     assert due_in_s(after, clock.now()) == 1
 
 
+def forget(rows: sqlite3.Connection, person: Person) -> None:
+    know_person(rows, person)
+    for one in (COMMITMENTS_OF_PEOPLE, WORK_OF_PEOPLE):
+        one.forget(rows, Trace(person))
+
+
 async def test_what_only_a_forgotten_person_wanted_is_gone_and_what_the_owner_wanted_stays(opened: Opened) -> None:
     queue, ada = await opened(), Person("did:plc:ada", ("ada.example",))
     thread = f"at://{ada.did}/app.bsky.feed.post/1"
     await queue.enqueue_commitment(wanted("One", thread=thread))
     await queue.enqueue_commitment(wanted("Two", thread=thread, hostRequest=True))
 
-    def forget(rows: sqlite3.Connection) -> None:
-        know_person(rows, ada)
-        WORK_OF_PEOPLE.forget(rows, Trace(ada))
-
-    await opened.database.run(forget)
+    await opened.database.run(lambda rows: forget(rows, ada))
     (left,) = (await opened()).all()
     assert left.description == "Two"
     assert ada.did not in str(left)
@@ -236,14 +238,24 @@ async def test_a_forgotten_person_who_asked_for_the_same_is_left_out_of_what_sta
     await queue.enqueue_commitment(wanted(thread="at://did:plc:kit/app.bsky.feed.post/1", source="bluesky"))
     await queue.enqueue_commitment(wanted(thread=f"at://{ada.did}/app.bsky.feed.post/1", source="bluesky"))
 
-    def forget(rows: sqlite3.Connection) -> None:
-        know_person(rows, ada)
-        WORK_OF_PEOPLE.forget(rows, Trace(ada))
-
     assert ada.did in str(queue.all())
-    await opened.database.run(forget)
+    await opened.database.run(lambda rows: forget(rows, ada))
     (left,) = (await opened()).all()
     assert ada.did not in str(left)
+
+
+async def test_who_asked_next_is_told_of_what_a_forgotten_person_asked_for_first(opened: Opened) -> None:
+    queue, ada, bob = await opened(), Person("did:plc:ada", ("ada.example",)), "at://did:plc:bob/app.bsky.feed.post/1"
+    for thread in (f"at://{ada.did}/app.bsky.feed.post/1", bob):
+        await queue.enqueue_commitment(wanted(thread=thread, source="bluesky", text=f"I promise it in {thread}."))
+    await queue.enqueue_commitment(wanted())
+    await opened.database.run(lambda rows: forget(rows, ada))
+    (left,) = (await opened()).live()
+    assert [one.source_thread_uri for one in left.by_asker] == [bob, ROOM]
+    assert ada.did not in str(left)
+    await opened.database.run(lambda rows: forget(rows, Person("did:plc:bob")))
+    (left,) = (await opened()).live()
+    assert [one.source_thread_uri for one in left.by_asker] == [ROOM]
 
 
 class KilledQueue(RuleBasedStateMachine):

@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -37,6 +38,7 @@ from modules.services.commitments.writer import (
 )
 from modules.services.outbox.bodies import ReplyBody
 from modules.services.outbox.types import ProposedAction
+from modules.services.plans.events import PLAN_ASKED, PLAN_ENDS, ask_of
 from modules.services.skills.skills import Skills
 from modules.services.work.loop import WorkLoop
 from soul.resources import SKILLS
@@ -278,6 +280,25 @@ async def test_a_room_that_was_promised_the_same_as_a_post_is_told_too(
     assert told.code == "done"
     assert told.intent
     assert "/rowan-soul/notes/issues/1" in told.intent.body.as_json
+
+
+async def test_who_else_asked_for_a_plan_is_noted_to_be_told_its_end(soul_in_town: SoulInTown) -> None:
+    other = "at://did:plc:bob/app.bsky.feed.post/1"
+    plan = {"title": "Release checklist", "body": "The plan."}
+    account = soul_in_town.town.network.find("rowan-soul")
+    assert account is not None
+    soul_in_town.town.network.create_repo(account, "notes")
+    here = {"owner": "rowan-soul", "repoName": "notes"}
+    for thread in (THREAD, other):
+        asked_for = wanted(kind="create_plan", thread=thread, source="bluesky", plan=plan, **here)
+        await soul_in_town.queue.enqueue_commitment(asked_for)
+    await soul_in_town.live(30)
+    now = soul_in_town.clock.now()
+    noted = await soul_in_town.journal.with_act(PLAN_ENDS, PLAN_ASKED, now - timedelta(days=1), now)
+    asks = [ask_of(one.entry) for one in noted]
+    assert [(one.repo, one.number, one.cause, one.is_openers) for one in asks] == [
+        ("rowan-soul/notes", 1, other, False)
+    ]
 
 
 @dataclass(frozen=True)
