@@ -27,6 +27,7 @@ from adapters.github.types import (
     Repository,
     Review,
     is_login,
+    newest_review,
     parse_github_url,
 )
 from common.provenance import Provenance
@@ -503,7 +504,13 @@ class PullRequestTools:
         if problem := merge_problem(pull, reviews, pushers):
             return self.words.error(problem)
         title = f"{pull.title} (#{pull.number})"
-        body = MergeBody(repo=repo.full_name, number=pull.number, title=title, head_sha=pull.head.sha)
+        body = MergeBody(
+            repo=repo.full_name,
+            number=pull.number,
+            title=title,
+            head_sha=pull.head.sha,
+            last_review=newest_review(reviews),
+        )
         sent = await self._acting.send(body, f"{pull.number} {pull.head.sha}", turn)
         if sent.made("queue"):
             return self._told(sent.result_uri, waits_in="the merge queue")

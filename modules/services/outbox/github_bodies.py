@@ -307,7 +307,11 @@ class ReviewBody(_OnIssue):
 
 
 class MergeBody(_OnIssue, OfTask):
-    """The merge of pull request `number` if its newest commit is still `head_sha` ("" for any commit)."""
+    """The merge of pull request `number` if its newest commit is still `head_sha` ("" for any commit).
+
+    It is not merged if a review with a higher id than `last_review`, the newest one when it was proposed, asks for
+    changes.
+    """
 
     kind: ClassVar[Literal["merge"]] = "merge"
     does: ClassVar[str] = "merge {0.repo}#{0.number}"
@@ -315,6 +319,7 @@ class MergeBody(_OnIssue, OfTask):
     title: StrictStr = ""
     message: StrictStr = ""
     head_sha: _Sha = ""
+    last_review: StrictInt = 0
 
 
 class BranchUpdateBody(_OnIssue):

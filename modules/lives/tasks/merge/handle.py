@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from adapters.git.worktree import Merging, Worktree
 from adapters.github.client import GitHub
-from adapters.github.types import Account, PullRequest, Repo, Review, latest_verdicts
+from adapters.github.types import Account, PullRequest, Repo, Review, latest_verdicts, newest_review
 from common.clock import Clock, parse_iso, seldom_s
 from common.files import delete_tree
 from common.result import GONE, Err, Ok
@@ -177,7 +177,7 @@ class PullActs:
     """The acts for one pull request as it was read; all of them share `cause`.
 
     `by` is who made it, `name:model`, and `credit` names whose work it continued: the message of a squashed commit
-    keeps both.
+    keeps both. `last_review` is the id of its newest review, 0 if it has none.
     """
 
     repo: Repo
@@ -185,6 +185,7 @@ class PullActs:
     cause: str
     by: str = ""
     credit: str = ""
+    last_review: int = 0
 
     @property
     def key(self) -> str:
@@ -211,6 +212,7 @@ class PullActs:
             title=title,
             message="\n".join(filter(None, (self.by and f"Assisted-by: {self.by}", self.credit))),
             head_sha=self.pull.head.sha,
+            last_review=self.last_review,
         )
         return self._action(body, f"{'asked-' if hold else ''}merge:{self.key}@{self.pull.head.sha}", hold)
 
@@ -348,6 +350,7 @@ class MergeHandler(Handler):
             # NOTE(self): the tests may have taken long enough for another review.
             latest = (await self.github.pulls.reviews(acts.repo, acts.pull.number)).or_raise()
             decision = judge_merge(replace(facts, failing=failing, reviews=latest))
+            acts = replace(acts, last_review=newest_review(latest))
         return await self._do(acts, decision)
 
     async def _do(self, acts: PullActs, decision: MergeDecision) -> Disposition:

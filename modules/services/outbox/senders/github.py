@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from datetime import datetime
 from functools import partial
 from urllib.parse import quote
 
@@ -339,7 +338,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             case PullRequestBody():
                 return await self._look_for_pull(intent, body)
             case ReviewRequestBody() | MergeBody():
-                return await self._look_at_pull(body, since=intent.created_at if departs else "")
+                return await self._look_at_pull(body, departs=departs)
             case RefBody(action="delete"):
                 return await self._look_for_deleted(body)
             case RefBody():
@@ -385,8 +384,8 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         )
         return sent(made.or_raise())
 
-    async def _look_at_pull(self, body: ReviewRequestBody | MergeBody, *, since: str) -> Sent | None:
-        """Look at the pull request; with `since`, a merge is refused if somebody asked for changes after that time."""
+    async def _look_at_pull(self, body: ReviewRequestBody | MergeBody, *, departs: bool) -> Sent | None:
+        """Look at the pull request; a merge that departs is refused if somebody asked for changes meanwhile."""
         pull = (await self._github.pulls.get(repo_of(body), body.number)).or_raise()
         if isinstance(body, ReviewRequestBody):
             asked = folded(tuple(one.login for one in pull.requested_reviewers))
@@ -397,15 +396,15 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             _CLOSED.or_raise()
         if body.head_sha and body.head_sha != pull.head.sha:
             CHANGED.or_raise()
-        if since and (by := await self._objector(body, parse_iso(since).replace(microsecond=0))):
+        if departs and (by := await self._objector(body)):
             OvertakenErr(f"@{by} asked for changes since it was proposed", "invalid").or_raise()
         return None
 
-    async def _objector(self, body: MergeBody, since: datetime) -> str:
-        """Return the login of one of those who may push whose last verdict since a time asks for changes, or ""."""
+    async def _objector(self, body: MergeBody) -> str:
+        """Return the login of one of those who may push who asked for changes since it was proposed, or ""."""
         pulls, repositories, repo = self._github.pulls, self._github.repositories, repo_of(body)
         last = latest_verdicts((await pulls.reviews(repo, body.number)).or_raise()).values()
-        asking = [one for one in last if one.state == "CHANGES_REQUESTED" and parse_iso(one.submitted_at) >= since]
+        asking = [one for one in last if one.state == "CHANGES_REQUESTED" and one.id > body.last_review]
         pushers = {one.id for one in (await repositories.pushers(repo)).or_raise()} if asking else set[int]()
         return next((one.author for one in asking if one.author_id in pushers), "")
 
