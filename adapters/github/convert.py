@@ -74,6 +74,7 @@ def issue(found: sdk.Issue) -> Issue:
         closed_by=login(found.closed_by) if found.closed_by else "",
         author_id=account_id(found.user),
         closed_by_id=account_id(found.closed_by),
+        comments=found.comments or 0,
         node_id=found.node_id or "",
     )
 

@@ -110,7 +110,13 @@ class Issue:
     closed_by: str = ""
     author_id: int = 0
     closed_by_id: int = 0
+    comments: int = field(default=0, compare=False)
     node_id: str = field(default="", compare=False)
+
+    @property
+    def version(self) -> str:
+        """What changes with it, also by a second comment within one second: GitHub's times are in whole seconds."""
+        return f"{self.updated_at} {self.comments}"
 
     @property
     def account(self) -> Account:

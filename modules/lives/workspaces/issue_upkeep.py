@@ -275,7 +275,7 @@ class RestingIssues(CycleStep):
                 if not await self._is_looked_at(workspace, issue, trusted, poll.at):
                     continue
                 last = before.get(_name(workspace.repo, issue))
-                if last is None or last.at != issue.updated_at:
+                if last is None or last.version != issue.version:
                     if not reads_left or not self.github.enough_for_loops:
                         continue
                     reads_left -= 1
@@ -300,7 +300,7 @@ class RestingIssues(CycleStep):
         if (comments := (await self.github.list_comments(repo, issue.number)).or_else(None)) is None:
             return None
         last = comments[-1] if comments else None
-        return LastWord(issue.updated_at, last.account if last else issue.account, is_comment=last is not None)
+        return LastWord(issue.version, last.account if last else issue.account, is_comment=last is not None)
 
     async def _settle(self, repo: Repo, issue: Issue, last: LastWord, trusted: TrustedAccounts, now: datetime) -> bool:
         """Announce the closing, or close the issue if that is its last comment; return whether it is being closed.

@@ -313,7 +313,7 @@ class DuplicateComments(CycleStep):
         deleted = 0
         self._read = {plan.key: self._read.get(plan.key, "") for plan in poll.plans}
         for plan in poll.plans:
-            if self._read[plan.key] != plan.issue.updated_at and self.github.enough_for_loops:
+            if self._read[plan.key] != plan.issue.version and self.github.enough_for_loops:
                 deleted += await self._prune(plan)
         return StepResult(note=f"{counted(deleted, 'duplicate comment')} deleted" if deleted else "")
 
@@ -326,7 +326,7 @@ class DuplicateComments(CycleStep):
             key = act_key(plan.repo, plan.number, f"comment-{comment_id}")
             deleted += (await self.writer.delete_comment(plan.repo, plan.number, key, comment_id)).is_new
         if len(repeated) <= MOST_DELETED:
-            self._read[plan.key] = plan.issue.updated_at
+            self._read[plan.key] = plan.issue.version
         return deleted
 
 

@@ -259,9 +259,9 @@ def stale_after(issue: Issue) -> timedelta:
 
 @dataclass(frozen=True, slots=True)
 class LastWord:
-    """The author of the last comment in an issue as it was at `at`, or of the issue if it has no comment."""
+    """The author of the last comment in a version of an issue, or of the issue if it has no comment."""
 
-    at: str
+    version: str
     author: Account
     is_comment: bool
 

@@ -223,7 +223,7 @@ class SentinelStep(CycleStep):
 
 
 def _seen(sentinel: Issue, others: Collection[Issue], *, looks_after: bool) -> _Seen:
-    return sentinel.updated_at, looks_after, tuple((one.number, one.updated_at) for one in others)
+    return sentinel.version, looks_after, tuple((one.number, one.version) for one in others)
 
 
 def _place(repo: Repo, number: int) -> str:

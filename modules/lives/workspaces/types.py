@@ -35,7 +35,7 @@ class PolledWorkspace:
     @property
     def digest(self) -> str:
         """A digest of its open issues, which changes with each of them."""
-        issues = sorted((one.number, one.updated_at) for one in self.issues)
+        issues = sorted((one.number, one.version) for one in self.issues)
         return hashlib.sha256(repr(issues).encode()).hexdigest()[:16]
 
     @property

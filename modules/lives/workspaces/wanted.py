@@ -104,11 +104,11 @@ class _Version:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """The comments that were judged, what came of it, and when the issue had last changed."""
+    """The comments that were judged, what came of it, and in which version of the issue."""
 
     comments: tuple[tuple[int, str], ...]
     is_wanted: bool
-    updated_at: str
+    version: str
 
 
 @dataclass(slots=True)
@@ -155,7 +155,7 @@ class WantedIssues:
     def _turn(self, repo: Repo, issue: Issue) -> int:
         """Return the place of an issue among those that are checked: new and changed ones, wanted ones, all others."""
         known = self._judged.get((repo.full_name.lower(), issue.number))
-        return 0 if known is None or known.updated_at != issue.updated_at else 1 if known.is_wanted else 2
+        return 0 if known is None or known.version != issue.version else 1 if known.is_wanted else 2
 
     def _version_of(self, repo: Repo, issue: Issue) -> _Version:
         """Return the present version of an issue's text."""
@@ -183,10 +183,10 @@ class WantedIssues:
         key, words = (repo.full_name.lower(), issue.number), tuple((one.id, one.body) for one in said)
         known = self._judged.get(key)
         if known and known.comments == words:
-            self._judged[key] = replace(known, updated_at=issue.updated_at)
+            self._judged[key] = replace(known, version=issue.version)
             return known.is_wanted
         request = await self.reader.read([one.body for one in said])
-        self._judged[key] = _Judged(words, request is not None, issue.updated_at)
+        self._judged[key] = _Judged(words, request is not None, issue.version)
         if request:
             await self._tell(repo, issue, f"@{said[request.comment].author} said: “{request.quote}”")
         return request is not None

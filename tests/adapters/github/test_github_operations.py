@@ -159,6 +159,18 @@ async def test_comments_are_written_listed_since_a_time_and_deleted(town: GitHub
     assert ok(await ada.list_comments(REPO, 1)) == (second,)
 
 
+async def test_an_issue_has_another_version_after_a_comment_within_the_same_second(
+    town: GitHubTown, ada: GitHub
+) -> None:
+    ok(await ada.create_issue(REPO, "Compost", "Turn it."))
+    versions = list[str]()
+    for _ in range(2):
+        ok(await ada.create_comment(REPO, 1, "Turned."))
+        (listed,) = ok(await ada.list_issues(REPO))
+        versions += {listed.version, ok(await ada.get_issue(REPO, 1)).version}
+    assert len(versions) == len(set(versions)) == 2
+
+
 async def test_only_who_may_deletes_anothers_comment(town: GitHubTown, ada: GitHub) -> None:
     ok(await ada.create_issue(REPO, "Compost", "Turn it."))
     comment = ok(await ada.create_comment(REPO, 1, "Turned."))

@@ -18,7 +18,7 @@ MERGE = "merge"
 """The kind of the rows."""
 _MOST_PULLS = 100
 _CHANGED_AT = "changed_at"
-"""In a row, when its pull request last changed as listed; "" if it is not listed as open."""
+"""In a row, the version of its pull request as listed; "" if it is not listed as open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class OwnPulls(Perceiver):
 
 def row_of(repo: Repo, issue: Issue) -> NewWork:
     """Return the row of a pull request: `owner/repo#12`."""
-    payload = {"owner": repo.owner, "repo": repo.name, "number": issue.number, _CHANGED_AT: issue.updated_at}
+    payload = {"owner": repo.owner, "repo": repo.name, "number": issue.number, _CHANGED_AT: issue.version}
     return NewWork(MERGE, f"{repo.full_name}#{issue.number}", payload, importance="commitment")
 
 
