@@ -180,7 +180,7 @@ class OwnerTalk:
             Transient: the model gives no answer now; the message keeps waiting.
 
         """
-        async with self.attention.take("owner"):
+        async with self.attention.take("owner", first=True):
             message = await self.inbox.oldest()
             if message is None:
                 return None
@@ -194,7 +194,7 @@ class OwnerTalk:
         It keeps waiting until the inbox forgets it. Raises as `answer_next`.
         """
         message = await self.inbox.add(line, key)
-        async with self.attention.take("owner"):
+        async with self.attention.take("owner", first=True):
             return await self._answer(message)
 
     async def _answer(self, message: OwnerMessage) -> OwnerAnswer:
@@ -264,7 +264,7 @@ class OwnerTalk:
         """Return the SOUL's first words if it and its owner are to talk for the first time, otherwise ""."""
         if not self.onboarding.due():
             return ""
-        async with self.attention.take("owner"):
+        async with self.attention.take("owner", first=True):
             opening = Message("user", self.opening)
             session_id = await self.sessions.add_once(OWNER_SESSION, opening, Provenance.OWNER, is_note=True)
             turn_result = await self._run_turn(self.opening, session_id, purpose=_FIRST_SKILL, only=())
@@ -277,7 +277,7 @@ class OwnerTalk:
 
     async def start_afresh(self) -> ArchiveOutcome:
         """End the current conversation at the owner's request."""
-        async with self.attention.take("owner"):
+        async with self.attention.take("owner", first=True):
             return await self.archivist.reset(OWNER_SESSION)
 
     async def _run_turn(

@@ -7,6 +7,7 @@ at a time. Nothing here survives a crash, and nothing needs to: the loops store 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -32,8 +33,10 @@ class Attention:
     """The lock on the SOUL's attention. `mode` is `idle` or the name of the holder."""
 
     def __init__(self) -> None:
-        self._lock = asyncio.Lock()
         self._takers = 0
+        self._held = False
+        self._first: deque[asyncio.Future[None]] = deque()
+        self._others: deque[asyncio.Future[None]] = deque()
         self._wakes: dict[str, Callable[[], None]] = {}
         self.mode = IDLE
 
@@ -47,13 +50,19 @@ class Attention:
         self._wakes[name] = wake
 
     @asynccontextmanager
-    async def take(self, mode: str) -> AsyncIterator[None]:
-        """Hold the lock, after waiting for its holder. Taking it while `free` never waits."""
+    async def take(self, mode: str, *, first: bool = False) -> AsyncIterator[None]:
+        """Hold the lock, after waiting for its holder; `first`: before all who do not come first.
+
+        Taking it while `free` never waits.
+        """
         self._takers += 1
         try:
-            async with self._lock:
+            await self._turn(self._first if first else self._others)
+            try:
                 self.mode = mode
                 yield
+            finally:
+                self._hand_on()
         finally:
             self._takers -= 1
             if self.free:
@@ -61,6 +70,27 @@ class Attention:
                 wakes, self._wakes = self._wakes, {}
                 for wake in wakes.values():
                     wake()
+
+    async def _turn(self, waiting: deque[asyncio.Future[None]]) -> None:
+        if not self._held:
+            self._held = True
+            return
+        turn = asyncio.get_running_loop().create_future()
+        waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self._hand_on()
+            raise
+
+    def _hand_on(self) -> None:
+        self._held = False
+        while not self._held and (waiting := self._first or self._others):
+            turn = waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                self._held = True
 
 
 CLOCK_WATCH_INTERVAL_MS = 5 * SECOND_MS

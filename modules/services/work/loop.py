@@ -122,10 +122,11 @@ class WorkLoop(Loop):
         """Handle one item, and settle it or let it wait; return its disposition, or None if it could not be handled."""
         handler = self._by_kind[item.kind]
         try:
-            async with self.attention.take(item.kind) if handler.needs_attention(item) else nullcontext():
+            first, waits = item.importance == "owner", handler.needs_attention(item)
+            async with self.attention.take(item.kind, first=first) if waits else nullcontext():
                 if not self._may_handle(item):
                     return None
-                with urgency(Urgency.AT_ONCE if item.importance == "owner" else Urgency.AHEAD):
+                with urgency(Urgency.AT_ONCE if first else Urgency.AHEAD):
                     disposition = await self._handle(handler, item)
         except BudgetExceeded as error:
             pause_s = min(error.retry_after or _LONGEST_ECONOMY_S, _LONGEST_ECONOMY_S)

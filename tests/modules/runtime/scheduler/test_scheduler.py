@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -105,6 +106,28 @@ async def test_two_loops_that_need_the_mind_never_overlap_even_while_one_only_wa
     await first
     assert (await guard.run_guarded("two")).ran
     assert guard.attention.mode == "idle"
+
+
+async def test_the_owner_gets_the_attention_next_and_nobody_loses_it_to_one_who_gave_up() -> None:
+    attention, taken = Attention(), list[str]()
+    ends = defaultdict[str, asyncio.Event](asyncio.Event)
+
+    async def take(name: str, *, first: bool = False) -> None:
+        async with attention.take(name, first=first):
+            taken.append(attention.mode)
+            await ends[name].wait()
+
+    names = ("coder", "gave up", "mention", "owner", "owner again")
+    tasks = {name: asyncio.create_task(take(name, first=name.startswith("owner"))) for name in names}
+    await asyncio.sleep(0)
+    tasks.pop("gave up").cancel()
+    for name in names:
+        ends[name].set()
+    await asyncio.gather(*tasks.values())
+    assert taken == ["coder", "owner", "owner again", "mention"]
+    assert attention.free
+    async with asyncio.timeout(HANG_S), attention.take("later"):
+        assert attention.mode == "later"
 
 
 async def test_a_failing_loop_is_journalled_and_frees_the_mind(journal: Journal) -> None:
