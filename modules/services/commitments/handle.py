@@ -7,7 +7,7 @@ that left is not sent again, and one that waits is waited for. Everything else i
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -291,7 +291,7 @@ class CommitmentHandler(Handler, Perceiver):
                 # NOTE(self): the room withdrew it during an await.
                 return self._left(item)
             await self._tell(case, "life", f"Commitments: {pending}", line="queue")
-            await self.presence.begins(case.commitment)
+            await self._claim(case.commitment, self.presence.begins)
         progress = await self._advance(case)
         if progress.proposed:
             case = replace(case, acts=(*case.acts, progress.proposed))
@@ -299,8 +299,15 @@ class CommitmentHandler(Handler, Perceiver):
             if progress.state != "done":
                 await self._tell_why(case)
         elif progress.state != "held":
-            await self.presence.goes_on(case.commitment)
+            await self._claim(case.commitment, self.presence.goes_on)
         return await self._settle(case, progress, item)
+
+    async def _claim(
+        self, commitment: QueuedCommitment, claim: Callable[[QueuedCommitment], Coroutine[Any, Any, None]]
+    ) -> None:
+        """Claim it in the room, but not before it is read what the host said while we were away."""
+        if commitment.source != "space" or self.knows_room():
+            await claim(commitment)
 
     async def _ends_late(self, case: CommitmentCase) -> bool:
         """Give up a stale commitment, or end a try that takes too long; return whether either happened."""

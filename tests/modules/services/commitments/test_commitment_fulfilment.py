@@ -291,6 +291,24 @@ async def test_the_room_sees_a_claim_for_as_long_as_the_work_takes(soul_in_town:
         ]
 
 
+async def test_what_was_begun_is_claimed_again_only_once_it_is_known_what_the_host_said_meanwhile(
+    soul_in_town: SoulInTown,
+) -> None:
+    soul_in_town.town.faults.arm(Fault("unavailable", times=10_000))
+    async with listening(soul_in_town.town) as marvin:
+        await soul_in_town.enqueue(wanted(target="acme/site#x"))
+        await soul_in_town.live(5)
+        await soul_in_town.sleep()
+        await until(lambda: not marvin.client.view.claims.live())
+        soul_in_town.knows_room = False
+        await soul_in_town.wake()
+        await soul_in_town.live(80, step_s=5)
+        assert not marvin.client.view.claims.live()
+        soul_in_town.knows_room = True
+        await soul_in_town.live(40, step_s=5)
+        await until(lambda: bool(marvin.client.view.claims.live()))
+
+
 STEP_S = 15
 
 
