@@ -311,8 +311,8 @@ class SynthesisStep(CycleStep):
 
     async def _source(self, repo: Repo, one: Issue, accounts: TrustedAccounts) -> SourceIssue:
         """Return an issue, with the comments that count if one of them asked whether it fits the purpose."""
-        body, is_untouched = one.body, one.updated_at == one.created_at
-        comments = () if is_untouched else (await self.github.list_comments(repo, one.number)).or_else((), *GONE)
+        body = one.body
+        comments = (await self.github.list_comments(repo, one.number)).or_else((), *GONE) if one.comments else ()
         if is_said_in(comments, _OUTSIDE, accounts):
             said = [f"@{each.author}: {each.body}" for each in comments if accounts.covers(each.account)]
             body = "\n\n".join([body, *said[-_MOST_SAID:]])
