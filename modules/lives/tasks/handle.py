@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from adapters.github.types import Repo
 from common.clock import Clock, doubled, parse_iso, seldom_s
+from common.constants import LOG_MAX_DAYS
 from common.errors import BudgetExceeded
 from common.result import Err, ErrKind
 from common.text.markdown import without_html_comments
@@ -52,14 +54,14 @@ from modules.services.workspaces.watched import WatchedWorkspaces
 class ClaimDoor:
     """Asks the outbox whether the comment of a claim could leave now. `words` returns the text of that comment.
 
-    The owner is told once for each plan and kind of reason why no claim is made.
+    The owner is told once for each plan and kind of reason why no claim is made, also after a restart.
     """
 
     outbox: Outbox
     etiquette: Etiquette
     journal: Journal
     words: Callable[[Task], str]
-    _told: set[tuple[str, int, str]] = field(default_factory=set, init=False)
+    clock: Clock
 
     async def opens(self, found: FoundPlan, task: Task, *, by_owner: bool) -> bool:
         """Return whether a task may be claimed, that is, whether the comment of its claim may be posted.
@@ -80,18 +82,18 @@ class ClaimDoor:
 
     async def tell_shut(self, found: FoundPlan, task: Task, code: str, reason: str) -> None:
         """Tell the owner why a task is not claimed, once for each plan and kind of reason."""
-        told = (found.repo.full_name, found.number, code)
-        if told in self._told:
+        uri, now = found.issue.html_url, self.clock.now()
+        told = await self.journal.with_act(CLAIM, _REFUSED, now - timedelta(days=LOG_MAX_DAYS), now)
+        if any((one.entry.trigger_uri, one.entry.data["code"]) == (uri, code) for one in told):
             return
-        self._told.add(told)
         summary = f"{task.name} of {found.repo.full_name}#{found.number} is not claimed"
-        data = {"act": "claim-refused", "code": code, "repo": found.repo.full_name}
-        uri = found.issue.html_url
-        await self.journal.record(Entry("decision", "claim", summary, "warn", reason, trigger_uri=uri, data=data))
+        data = {"act": _REFUSED, "code": code, "repo": found.repo.full_name}
+        await self.journal.record(Entry("decision", CLAIM, summary, "warn", reason, trigger_uri=uri, data=data))
 
 
 CLAIM = "claim"
 """The name under which the journal records claims."""
+_REFUSED = "claim-refused"
 PAUSE_S = 180.0
 """Seconds without any claim after a task was put off. That task waits twice as long, so that others get a turn.
 

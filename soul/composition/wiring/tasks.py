@@ -157,7 +157,7 @@ def build_task_life(
         workers=workers,
         execution=Execution(claims.claimer, claims.reader, claims.comments, phrase, journal, clock, orders),
         orders=orders,
-        door=ClaimDoor(services.outbox, services.etiquette, journal, claims.words),
+        door=ClaimDoor(services.outbox, services.etiquette, journal, claims.words, clock),
         journal=journal,
         clock=clock,
         publish=services.events.publish,
