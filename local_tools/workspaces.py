@@ -217,7 +217,7 @@ class WorkspaceTools:
     async def _completed(self, repo: Repo, plan: Issue, turn: Turn) -> ToolResult:
         """Return the existing plan; a post with only the owner's words adds to it what it asks for in addition."""
         told = {"success": True, "issueNumber": plan.number, "issueUrl": plan.html_url, "deduplicated": True}
-        stays = told | {"title": plan.title, "note": self.words.answer("Plan Is There")}
+        stays = told | {"title": plan.title, "note": self.words.answer("Plan Is There", number=plan.number)}
         if turn.cause_id:
             await self._services.journal.record(asked_entry(repo, plan, turn.cause_id))
         if not isinstance(turn.subject, ThreadTurn) or turn.provenance is not Provenance.OWNER:

@@ -71,7 +71,8 @@ async def test_a_memo_is_kept_once_and_a_plan_where_none_is_open(working: Workin
     assert (await working.use("plan_create", title="x", goal="y", tasks=[])).is_error
     planned = await working.done("plan_create", **PLAN)
     assert (planned["issueNumber"], "deduplicated" in planned) == (2, False)
-    assert (await working.done("plan_create", owner="acme", repo=SITE.name, **PLAN))["deduplicated"]
+    again = await working.done("plan_create", owner="acme", repo=SITE.name, **PLAN)
+    assert (again["deduplicated"], "#2" in again["note"]) == (True, True)
     recorded = await working.life.app.services.journal.recent(50)
     asks = [ask_of(one.entry) for one in recorded if one.entry.data.get("act") == PLAN_ASKED]
     assert [(ask.repo, ask.number, ask.cause) for ask in asks] == [(SITE.full_name, 2, "owner")]
