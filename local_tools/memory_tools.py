@@ -40,7 +40,16 @@ from modules.services.memory.admission import (
     kinds_from,
     refusal,
 )
-from modules.services.memory.profiles import FIELDS, LIMITS, POSTING, POSTS_A_DAY, STANDING_LENGTH, Profiles, Subject
+from modules.services.memory.profiles import (
+    FIELDS,
+    LIMITS,
+    POSTING,
+    POSTS_A_DAY,
+    STANDING_LENGTH,
+    Profiles,
+    Subject,
+    field_name,
+)
 from modules.services.memory.recall import MemoryRenderer, trusted, words_of
 from modules.services.memory.rows import MemoryStore
 from modules.services.skills.skills import Framer, Skills
@@ -235,9 +244,10 @@ class MemoryTools:
             return self.words.error("Own Session")
         if args.taken_back and turn.provenance is not Provenance.OWNER:
             return self.words.error("Not Taken Back")
+        known = field_name(args.field, args.subject)
         change = await self.profiles.update(
             args.subject,
-            args.field,
+            known,
             args.value,
             evidence=args.evidence,
             owner_words=await self.owner_words(),
@@ -245,20 +255,22 @@ class MemoryTools:
             taken_back=args.taken_back,
             timezone=self.timezone,
         )
+        whose = "the SOUL" if args.subject == "agent" else "the owner"
         done = "was changed" if change.accepted else "was not changed"
         await self.journal.record(
             Entry(
                 "decision",
                 "memory",
-                f"The profile of {'the SOUL' if args.subject == 'agent' else 'the owner'} {done}: {args.field}",
+                f"The profile of {whose} {done}: {known or args.field}",
                 line="mem" if change.accepted else "warn",
                 reason=change.reason,
-                data={"field": args.field, "value": args.value, "before": change.before, "evidence": args.evidence},
+                data={"field": known, "value": args.value, "before": change.before, "evidence": args.evidence},
             )
         )
         if not change.accepted:
             return self.words.error("Profile Not Changed", reason=change.reason)
-        return self.words.done("Profile Changed", field=args.field)
+        others = "" if known in FIELDS else ", ".join(sorted(FIELDS))
+        return self.words.done("Profile Changed", field=known, others=others)
 
     async def complete_onboarding(self, args: OnboardingInput, turn: Turn) -> ToolResult:
         if len(await self.owner_words()) < _LINES_BEFORE_THE_END:

@@ -301,6 +301,14 @@ async def test_the_owner_has_what_is_known_of_them_deleted(rig: Rig) -> None:
     assert (await rig.profiles.get()).user == {}
 
 
+async def test_a_field_is_known_by_its_subject_too_and_one_that_no_rule_reads_is_told_as_such(rig: Rig) -> None:
+    asked = {"evidence": "Call me Ana", "value": "Ana"}
+    named = await rig.use("profile_update", OWNERS, subject="user", field="user_name", **asked)
+    noted = await rig.use("profile_update", OWNERS, subject="agent", field="posts per day", **asked | {"value": "3"})
+    assert await rig.profiles.get() == ProfileFields({"posts_per_day": "3"}, {"name": "Ana"})
+    assert ["posts_a_day" in one.content for one in (named, noted)] == [False, True]
+
+
 async def test_a_memory_is_tied_to_an_account_that_the_owners_line_names(rig: Rig) -> None:
     known = {"sam.test": "did:plc:sam", "sam": "did:plc:sam", "roofs.md": "did:plc:mallory"}
     request = OwnerRequest("Tobi finds @sam.test and @kit rude", (("@kit.test", "did:plc:kit"),), known)

@@ -64,9 +64,12 @@ class ProfileChange:
     before: str = ""
 
 
-def field_name(name: str) -> str:
-    """Return a field's name as it is stored: lower case, words joined by `_`; "" if it has no usable characters."""
-    plain = "_".join(re.findall(r"[a-z0-9]+", name.lower()))[:FIELD_LENGTH].strip("_")
+def field_name(name: str, subject: str = "") -> str:
+    """Return a field's name as it is stored: lower case, words joined by `_`; "" if it has no usable characters.
+
+    A prefix that repeats the subject is left out: `user_name` of `user` is `name`.
+    """
+    plain = "_".join(re.findall(r"[a-z0-9]+", name.lower())).removeprefix(f"{subject}_")[:FIELD_LENGTH].strip("_")
     return plain if _FIELD.fullmatch(plain) else ""
 
 
