@@ -10,6 +10,8 @@ import pytest
 from adapters.github.client import GitHub
 from adapters.github.types import PullBranch, PullRequest, Review, ReviewState
 from modules.lives.tasks.merge.policy import merge_problem
+from modules.services.outbox.github_bodies import ReviewBody
+from modules.services.outbox.types import ProposedAction
 from tests.adapters.results import ok
 from tests.local_tools.github_working import MIXED, OWNER, SITE, Working, read
 from tests.loopback import github_at
@@ -133,8 +135,13 @@ async def test_the_work_of_others_is_reviewed_and_never_merged_and_ones_own_neve
     number = site.pull.number
     assert (await working.done("github_create_pr_comment", pull_number=number, body="Who oils it?"))["success"]
     assert (await working.use("github_review_pr", pull_number=number, event="REQUEST_CHANGES")).is_error
-    for _ in range(2):
-        await working.done("github_review_pr", pull_number=number, event="APPROVE", body="It holds.")
+    given = ReviewBody(repo=SITE.full_name, number=number, event="APPROVE", commit_id=site.pull.head)
+    outbox = working.life.app.services.outbox
+    turns = await outbox.submit(ProposedAction(given, part="review", by_owner=True, is_given=True))
+    assert await outbox.settled(turns.intent.id)
+    for said in ("It holds.", "Your owner agrees."):
+        again = await working.use("github_review_pr", pull_number=number, event="APPROVE", body=said)
+        assert (again.is_error, "already" in again.content) == (False, True)
     for said in ("The hinge is rusty.", "The latch sticks."):
         await working.done("github_review_pr", pull_number=number, event="COMMENT", body=said)
     assert [(one.author.login, one.state, one.commit) for one in site.pull.reviews] == [

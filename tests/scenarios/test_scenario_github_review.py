@@ -15,9 +15,12 @@ import pytest
 from adapters.github.client import GitHub
 from adapters.github.types import LineComment, Repo
 from modules.services.explanation.rendering import tell
+from modules.services.outbox.github_bodies import ReviewBody
+from modules.services.outbox.types import ProposedAction
 from tests.adapters.results import ok
 from tests.loopback import github_at
 from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.scenarios.code_review import SITE, open_reviewed, review
 from tests.scenarios.github_talk import CLOCK, RULES, SAID, Place, acts, look, minding, open_place
 from tests.town.github_place import needs_git
 from town.github.values import Fault, StoredPull, StoredThread
@@ -141,6 +144,19 @@ async def test_a_stranger_and_a_place_that_is_no_workspace_get_words_on_each_com
         await look_now(soul)
         assert (await acts(soul))[-1] == ("noted", "review-given")
         assert len(asked.pull.reviews) == len(asked.requests)
+
+
+@needs_git
+@pytest.mark.slow
+async def test_what_the_owner_had_approved_while_its_tests_ran_is_approved_once(running_town: RunningTown) -> None:
+    async with open_reviewed(running_town) as reviewed, awake(reviewed.home(), clock=CLOCK) as soul:
+        await reviewed.offer({"beds.py": "BEDS = 3  # counted\n"})
+        await reviewed.ask()
+        ordered = ReviewBody(repo=SITE.full_name, number=reviewed.number, event="APPROVE", commit_id=reviewed.pull.head)
+        order = ProposedAction(ordered, part="owner", by_owner=True, is_given=True)
+        assert (await soul.app.services.outbox.submit(order)).accepted
+        await review(soul)
+        assert reviewed.verdicts == [("rowan", "APPROVED")]
 
 
 @needs_git

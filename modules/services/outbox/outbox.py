@@ -28,6 +28,7 @@ from modules.services.outbox.act_words import act_words, end_of
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.delivery import Delivery, named
 from modules.services.outbox.departures import Departure, departure_of
+from modules.services.outbox.github_bodies import ReviewBody
 from modules.services.outbox.types import (
     ACTIVE_STATES,
     REPEATABLE,
@@ -380,6 +381,13 @@ class Outbox:
     async def at_place(self, kinds: Collection[IntentKind], place: str, *, since: str = "") -> list[Intent]:
         """Return all intents of these kinds in one place (`store.at_place`), newest first."""
         return await self.database.run(lambda connection: store.at_place(connection, kinds, place, since=since))
+
+    async def standing_verdict(self, review: ReviewBody) -> Intent | None:
+        """Return the newest approval, or request for changes, of the same commit if it is the verdict of `review`."""
+        rows = await self.at_place((review.kind,), f"{review.repo}#{review.number}".lower())
+        given = ((one, one.body) for one in rows if one.state in ACTIVE_STATES and isinstance(one.body, ReviewBody))
+        last = next((one for one in given if one[1].event != "COMMENT" and one[1].commit_id == review.commit_id), None)
+        return last[0] if last and last[1].event == review.event else None
 
     async def since(self, kinds: Collection[IntentKind], moment: datetime) -> list[Intent]:
         """Return all intents of these kinds that were accepted at `moment` or later, newest first."""

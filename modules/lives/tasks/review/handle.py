@@ -251,6 +251,9 @@ class ReviewHandler(Handler):
         mask = self.judge.redactor.text  # a review that quotes a secret, as from a test's output, would not leave
         comments = [replace(one, body=mask(one.body)) for one in placed]
         body = self._body(place, event, mask(text), comments)
+        given = await self.outbox.standing_verdict(body)
+        if given and (given.state != "done" or given.created_at >= item.created_at):
+            return Disposition("silent", event.lower(), "this commit has the same verdict of ours already")
         submitted = await self.outbox.submit(ProposedAction(body, part=item.cause_id, cause_id=item.cause_id))
         if not submitted.accepted:
             again = submitted.advice.not_before
