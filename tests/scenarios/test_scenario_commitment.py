@@ -337,3 +337,44 @@ async def test_everybody_to_whom_the_same_was_promised_is_told(
     answered = [said[post.reply.parent.uri].reply for post in posts if TOLD in post.text and post.reply]
     assert {said[one.parent.uri].author.handle for one in answered if one} == {"kit.test", "ada.test"}
     assert len(answered) == 2
+
+
+@pytest.mark.parametrize(("verdict", "written"), [("YES", 1), ("NO", 2)])
+async def test_a_comment_that_says_what_an_earlier_one_in_its_thread_said_is_not_written_and_its_asker_gets_the_link(
+    running_town: RunningTown, town_github: TownGitHub, verdict: str, written: int
+) -> None:
+    comments = ["The clock stops because its timer counts one day.", "One day is all that its timer counts."]
+    replies = [SPOKEN, "Gladly: I'll comment on that issue in acme/site."]
+    left, judged = list(comments), list[str]()
+
+    def mind(request: ChatRequest) -> Completion:
+        answer, said = _mind(request), request.messages[-1].text
+        if answer.calls and answer.calls[0].name == "bluesky_reply":
+            return call("bluesky_reply", text=replies.pop(0))
+        if answer.text.startswith('[{"description"'):
+            about = {"repo": "acme/site", "issueNumber": 1, "content": left.pop(0)}
+            found = {"description": f"Say why, {len(left)}", "type": "comment_issue", "params": about}
+            return Completion(text=json.dumps([{**found, "confidence": "high"}]))
+        if all(one in said for one in comments):
+            judged.append(said)
+            return Completion(text=verdict)
+        return answer
+
+    running_town.mind.answer = mind
+    home = town_github.make_home(OWNER_GITHUB_USERNAME="acme")
+    town_github.network.open_issue(town_github.repo, town_github.repo.owner, title=TITLE)
+    async with awake(home) as life:
+        for who, text in (("kit", "why does the clock stop?"), ("ada", "say on acme/site#1 what stops the clock")):
+            running_town.network.post_as(running_town.account(who), f"@rowan.test {text}")
+            await life.look()
+            await life.app.scheduler.run_guarded("work")
+        for _ in range(12):
+            life.passes(30)
+            await life.app.lives.commitments.run()
+            await life.send()
+    issue = town_github.repo.issues[1]
+    assert issue is not None
+    assert [one.body.partition("\n")[0] for one in issue.comments] == comments[:written]
+    assert len(judged) == 1
+    links = [text.rpartition(" ")[2] for text in running_town.texts("rowan") if TOLD in text]
+    assert (len(links), len(set(links))) == (2, written)

@@ -363,6 +363,7 @@ _QUESTIONS: Mapping[str, Callable[[Fields], str]] = {
     "Judge": _judged,
     "Fault": _has_fault,
     "Same Claim": _judged,
+    "Said Already": _judged,
     "First Look": _worth_an_answer,
     "Intent": _intent,
     "Withdrawal": lambda fields: str(len(fields["asked"])),

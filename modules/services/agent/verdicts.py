@@ -177,6 +177,7 @@ def numbered(texts: Sequence[str]) -> str:
 TIMEOUT_S = 20.0
 """How long one answer may take, in seconds."""
 SAME_CLAIM = "Same Claim"
+_SAID_ALREADY = "Said Already"
 _OWNER_ORDER = "Owner Order"
 _FALSE_REPORT = "False Report"
 _YES = "YES"
@@ -220,6 +221,12 @@ class YesNoJudge:
         summary = f"A reply with nearly the words of another post {'repeats it' if same else 'may say something else'}"
         await self._note(summary, reason, turn)
         return same
+
+    async def is_said_already(self, comment: str, earlier: str, turn: JudgedTurn) -> bool:
+        """Return whether `comment` says nothing that an `earlier` one in the same thread does not. Raises `Fatal`."""
+        said, reason = await self._says_yes(_SAID_ALREADY, turn, first=earlier, second=comment)
+        await self._note(f"A comment {'says nothing' if said else 'may say something'} new", reason, turn)
+        return said
 
     async def is_ordered(self, act: str, line: str, said: str, turn: JudgedTurn) -> bool:
         """Return whether the owner's `line` asks for `act`; `said` is the SOUL's text before it. Raises `Fatal`.

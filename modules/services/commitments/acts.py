@@ -14,6 +14,7 @@ from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import Clock
 from common.errors import Fatal, SoulError
+from common.provenance import Provenance
 from common.result import Err
 from common.text.github_text import comment_body, without_mentions
 from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences
@@ -21,6 +22,8 @@ from common.text.untrusted import clean
 from modules.runtime.events import Event, Publish
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
+from modules.services.agent.tools.types import Turn
+from modules.services.agent.verdicts import YesNoJudge
 from modules.services.commitments import texts
 from modules.services.commitments.naming import (
     NO_REPO,
@@ -38,9 +41,10 @@ from modules.services.commitments.naming import (
     title_of,
 )
 from modules.services.commitments.texts import TITLE_CHARS, told_origin
-from modules.services.outbox.bodies import PostBody
+from modules.services.outbox.bodies import IntentBody, PostBody
 from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
-from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
 from modules.services.plans.compose import PlanComposer, PlanRequest, plan_words
 from modules.services.plans.events import Wish, asked_entry, asked_in_room, wish_mark
 from modules.services.plans.plan_text import TITLE_MARK, generate_plan_markdown
@@ -339,6 +343,51 @@ def asked_by(commitment: QueuedCommitment) -> str:
     asked_at = commitment.source_thread_uri
     on_bluesky = commitment.source == "bluesky" and asked_at.startswith("at://")
     return asked_at if on_bluesky else asked_in_room(commitment.id)
+
+
+_MOST_EARLIER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierComments:
+    """Finds a comment of ours in the same thread that says what a promised one would say, in whatever words.
+
+    Attributes:
+        outbox: has all comments of ours.
+        judge: compares two comments.
+        attention: held during the calls of the model; the SOUL does one thing at a time.
+        publish: receives `CommitmentsReady` once a comparison that had to wait can have the attention.
+
+    """
+
+    outbox: Outbox
+    judge: YesNoJudge
+    attention: Attention
+    publish: Publish
+
+    async def look(self, commitment: QueuedCommitment, comment: IntentBody) -> Progress | None:
+        """Return `done` with such a comment, or `waits` until that can be told; None if the act is to be done.
+
+        A draft of ours does not count: the owner decides about each.
+        """
+        if not isinstance(comment, IssueCommentBody):
+            return None
+        place = f"{comment.repo}#{comment.number}".lower()
+        rows = await self.outbox.at_place((comment.kind,), place)
+        ours = [one for one in rows if one.state in ACTIVE_STATES and one.state != "held"]
+        if any(one.state != "done" for one in ours):
+            return Progress("waits", "another comment of ours in that thread is on its way")
+        if ours and not self.attention.free:
+            self.attention.when_free(_LOOP, lambda: self.publish(CommitmentsReady()))
+            return Progress("waits", f"busy with {self.attention.mode}")
+        turn = Turn(COMMITMENTS, Provenance.STRANGER, commitment.source_thread_uri, importance="commitment")
+        said = [(one, one.body.words) for one in ours if isinstance(one.body, IssueCommentBody) and one.body.words]
+        for one, words in said[:_MOST_EARLIER]:
+            async with self.attention.take(_LOOP):
+                is_said = await self.judge.is_said_already(comment.words, words, turn)
+            if is_said:
+                return Progress("done", result=result_of(commitment, [one]) | {"deduplicated": True})
+        return None
 
 
 async def complete_plan(plan: Plan, repo: Repo, github: GitHub, skills: Skills, *, beside: Iterable[Plan] = ()) -> Plan:

@@ -27,6 +27,7 @@ from modules.services.commitments.acts import (
     COMMITMENTS,
     CommitmentKept,
     CommitmentWork,
+    EarlierComments,
     PlanMaker,
     asked_by,
     result_of,
@@ -223,6 +224,7 @@ class CommitmentHandler(Handler, Perceiver):
         journal: records each step.
         has_github: whether there is a GitHub account to write with.
         plans: prepares plans; without it commitments to plans wait.
+        comments: finds what a promised comment would only repeat; without it each one is written.
         default_repo: returns the repository for a commitment that names none, if there is one.
         social_only: whether this SOUL does nothing on GitHub.
         publish: receives `CommitmentKept`.
@@ -246,6 +248,7 @@ class CommitmentHandler(Handler, Perceiver):
     journal: Journal
     has_github: bool
     plans: PlanMaker | None = None
+    comments: EarlierComments | None = None
     default_repo: Callable[[], Repo | None] = lambda: None
     social_only: bool = False
     publish: Publish = discard
@@ -397,7 +400,8 @@ class CommitmentHandler(Handler, Perceiver):
         done: list[Intent] = []
         for action, known in zip(work.actions, case.acts, strict=True):
             if known.active is None or known.code != "done":
-                return await self._missing(commitment, action, known, done)
+                said = await self.comments.look(commitment, action.body) if self.comments and not known.intent else None
+                return said or await self._missing(commitment, action, known, done)
             done.append(known.active)
         return Progress("done", result=result_of(commitment, done))
 

@@ -8,7 +8,8 @@ from adapters.github.types import Repo
 from common.provenance import Trust
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.one_sentence import SentenceAsker
-from modules.services.commitments.acts import PlanMaker
+from modules.services.agent.verdicts import TIMEOUT_S, Verdicts, YesNoJudge
+from modules.services.commitments.acts import EarlierComments, PlanMaker
 from modules.services.commitments.handle import CommitmentHandler, CommitmentPresence
 from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.commitments.policy import COMMITMENT_CHECK_INTERVAL_MS
@@ -93,6 +94,12 @@ def build_commitment_loop(
             clock=clock,
             phrase=services.phrases.phrase,
             publish=services.events.publish,
+        ),
+        comments=EarlierComments(
+            services.outbox,
+            YesNoJudge(Verdicts(services.gateway, services.skills, clock, TIMEOUT_S), services.journal),
+            services.attention,
+            services.events.publish,
         ),
         default_repo=lambda: default_repo(services),
         social_only=services.social_only,
