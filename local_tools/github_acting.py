@@ -323,10 +323,10 @@ class GitHubActing:
         if act.active is None:
             self.words.stop("Refused", reason=one_line(act.reason, REASON_CHARS))
         settled = await self.services.outbox.settled(act.active.id)
-        if settled is None or settled.state in {"pending", "sending"}:
+        if settled is None:
             raise ToolStopped(self.words.done("On Its Way"))
-        if settled.state == "held":
-            raise ToolStopped(self.words.done("Held", held=True))
+        if waits := self.words.waits(settled.state, settled.error):
+            raise ToolStopped(waits)
         if settled.state != "done":
             self.words.stop("Not Done", reason=one_line(settled.error or settled.state, REASON_CHARS))
         return settled

@@ -464,8 +464,7 @@ class PullRequestTools:
         given = await self._acting.services.outbox.standing_verdict(body)
         us_again = self._github.login.lower() in {one.login.lower() for one in pull.requested_reviewers}
         if given and not (given.state == "done" and us_again):
-            waits = {"held": "Held", "done": "Reviewed Already"}.get(given.state, "On Its Way")
-            return self.words.done(waits, held=given.state == "held")
+            return self.words.waits(given.state, given.error) or self.words.done("Reviewed Already")
         sent = await self._acting.send(body, f"{pull.number} {args.event} {pull.head.sha} {body_digest(text)}", turn)
         return await self._acting.with_added(self._told(sent.result_uri), body, sent)
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from common.provenance import Provenance
 from common.result import Err, Unable, Undone
 from common.text.untrusted import one_line
+from common.wording import told_reason
 from modules.services.agent.tools.types import TIME_LIMIT_S, Capability, Effect, OwnAct, Tool, ToolResult, Turn
 from modules.services.outbox.types import Submitted
 from modules.services.skills.skills import Skills
@@ -129,6 +130,12 @@ class ToolWords:
     def done(self, name: str, *, held: bool = False, **values: object) -> ToolResult:
         """Return an answer; `held`: the act waits for the owner's approval."""
         return ToolResult(self.answer(name, **values), outcome=Disposition("", held=held))
+
+    def waits(self, state: str, reason: str | None = "") -> ToolResult | None:
+        """Return the answer that an act waits for the owner's approval (`held`), with the reason, or to be sent."""
+        if state == "held":
+            return self.done("Held", held=True, reason=one_line(told_reason(reason or ""), REASON_CHARS))
+        return self.done("On Its Way") if state in {"waits", "pending", "sending"} else None
 
     def error(self, name: str, **values: object) -> ToolResult:
         """Return an answer that asks for something else."""

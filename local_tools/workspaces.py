@@ -53,7 +53,6 @@ _TITLE_CHARS, _REASON_CHARS, _LABEL_CHARS = 200, 20_000, 50
 _GROUNDING_S = 60.0
 _MOST_OPEN, _MOST_TOLD = 1_000, 10
 _NO_WORK = frozenset({MEMO, "discussion"})
-_WAITS = {"held": "Held", "waits": "On Its Way"}
 _PROBLEMS = {"unknown": "Unread", "refused": "Refused"}
 _EXTENSION_PROBLEMS = {
     "unread": "Unread",
@@ -126,8 +125,8 @@ class WorkspaceTools:
             return self._acting.told(told | {"url": made.html_url})
         if creation.code == "elsewhere":
             return self.words.error("Other Organisation", org=reason) if reason else self.words.error("No Org")
-        if waits := _WAITS.get(creation.code):
-            return self.words.done(waits, held=waits == "Held")
+        if waits := self.words.waits(creation.code, reason):
+            return waits
         return self.words.error(_PROBLEMS.get(creation.code, "Not Done"), reason=reason)
 
     async def claim_task(self, args: TaskInput, turn: Turn) -> ToolResult:
@@ -228,8 +227,8 @@ class WorkspaceTools:
         if extension.code == "added":
             added = told | {"added": list(extension.words)}
             return self._acting.made(MadeThing("plan_extended", plan.html_url, extension.words), added, turn)
-        if waits := _WAITS.get(extension.code):
-            return self.words.done(waits, held=waits == "Held")
+        if waits := self.words.waits(extension.code, extension.reason):
+            return waits
         if problem := _EXTENSION_PROBLEMS.get(extension.code):
             return self.words.error(problem, reason=one_line(extension.reason, _REASON_CHARS))
         turn.subject.revisions.found = plan.html_url

@@ -168,7 +168,7 @@ class PlanExtender:
         if settled is None or settled.state in {"pending", "sending"}:
             return Extension("waits")
         if settled.state == "held":
-            return Extension("held")
+            return Extension("held", reason=settled.error or "")
         if settled.state == "done":
             return Extension("added", words)
         return Extension("failed", reason=settled.error or settled.state)
