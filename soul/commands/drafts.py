@@ -29,9 +29,10 @@ from modules.services.explanation.drafts import Draft, draft_fields, in_words
 from modules.services.identity.entries import waiting_line
 from modules.services.identity.history import held_documents
 from modules.services.outbox import approval
-from modules.services.outbox.approval import leaving
+from modules.services.outbox.approval import editable_text, leaving
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.gates import SecretScan
+from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.rules.etiquette import same_reply
 from modules.services.outbox.types import Intent, ProposedAction, Rule, Verdict
 from soul.commands.at_hand import at_hand
@@ -146,7 +147,7 @@ def _edit(settings: Settings, home: Home, ids: Sequence[str], text: str | None) 
         raise UsageError("One draft is edited at a time", remedy="`soul drafts edit ID`")
     if text is None:
         with reading(home.database) as connection:
-            before = approval.find(connection, ids[0]).body.short_preview
+            before = editable_text(approval.find(connection, ids[0]).body)
         with tempfile.TemporaryDirectory(prefix="soul-draft-") as folder:
             copy = Path(folder) / "draft.txt"
             write_atomic(copy, before)
@@ -169,7 +170,9 @@ def word_rules(redactor: Redactor) -> tuple[Rule, ...]:
 
 
 def _fits(_: sqlite3.Connection, action: ProposedAction, __: datetime) -> Sequence[Verdict]:
-    """Block a text that Bluesky does not take; a direct message may be longer than a post."""
+    """Block a text that Bluesky does not take; a direct message may be longer than a post. GitHub takes long ones."""
+    if action.kind in GITHUB_KINDS:
+        return [] if editable_text(action.body) else [Verdict("length", "block", "no text")]
     most = MESSAGE_MAX_GRAPHEMES if action.kind == "direct_message" else PORTABLE_MAX_GRAPHEMES
     problem = text_problem(action.body.short_preview, most)
     return [Verdict("length", "block", problem.reason)] if problem else []

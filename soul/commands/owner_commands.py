@@ -27,7 +27,7 @@ from modules.services.explanation import rendering
 from modules.services.explanation.drafts import in_words
 from modules.services.identity.entries import change_of, see_held
 from modules.services.identity.history import SelfHistory, held_documents, kept_documents
-from modules.services.outbox.approval import find, find_all, leaving, waiting
+from modules.services.outbox.approval import editable_text, find, find_all, leaving, waiting
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.types import Intent
 from modules.services.own_feed.reply_limits import Audience, LimitProblem
@@ -103,7 +103,7 @@ class OwnerCommands(Commands):
             how = (
                 f"/edit {given} WORDS gives it yours; `soul drafts edit {draft.id[:SHORT_ID_CHARS]}` opens your editor"
             )
-            return [*draft.body.short_preview.splitlines(), how]
+            return [*editable_text(draft.body).splitlines(), how]
         rules = word_rules(Redactor(self._services.settings.secrets))
         return await self._leaving([await self._services.outbox.edit(given, plain_lines(words), rules)])
 

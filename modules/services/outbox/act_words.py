@@ -1,6 +1,7 @@
 """Describes acts and how they ended for the owner: the target, the words of others, and the SOUL's own words.
 
-All surfaces describe acts with it. Only the words of others are cut, at the end of a word; links stay whole.
+All surfaces describe acts with it. The words of others, and texts on GitHub, are cut at the end of a word; links stay
+whole.
 """
 
 from __future__ import annotations
@@ -25,10 +26,18 @@ from modules.services.outbox.bodies import (
     TheirPost,
     ThreadgateBody,
 )
-from modules.services.outbox.github_bodies import OnGitHub
+from modules.services.outbox.github_bodies import (
+    IssueBody,
+    IssueCommentBody,
+    IssueUpdateBody,
+    OnGitHub,
+    PullRequestBody,
+    ReviewBody,
+)
 from modules.services.outbox.types import ACTIVE_STATES, Intent
 
-_THEIRS_CHARS, _WORDS_CHARS, _REASON_CHARS = 90, 60, 150
+_THEIRS_CHARS, _WORDS_CHARS, _REASON_CHARS, _TEXT_CHARS = 90, 60, 150, 300
+_WRITTEN = (IssueBody, IssueCommentBody, IssueUpdateBody, PullRequestBody, ReviewBody)
 _MOST_MESSAGES = 10
 
 
@@ -89,7 +98,9 @@ def act_words(connection: sqlite3.Connection, intent: Intent) -> ActWords:
         is_post = isinstance(body, DeleteBody) and not body.did
         return ActWords("delete a post of its own" if is_post else body.deed, own.body.public_text if own else "")
     if isinstance(body, OnGitHub):
-        return ActWords(body.about) if body.about else ActWords(body.deed, ours=getattr(body, "title", ""))
+        title = "" if body.about else getattr(body, "title", "")
+        text = _beginning(body.words) if isinstance(body, _WRITTEN) else ""
+        return ActWords(body.about or body.deed, ours=". ".join(filter(None, (title, text))))
     if body.deed:
         return ActWords(body.deed)
     ours = body.preview if isinstance(body, PostBody) else body.short_preview
@@ -112,6 +123,14 @@ def end_of(connection: sqlite3.Connection, intent: Intent) -> str:
         return f"On its way: {what}"
     reason = shortened(clean(told_reason(intent.error or "")), _REASON_CHARS) or "no reason is kept"
     return f"Not done: {what}. Reason: {reason}. Order it again if you still want it."
+
+
+def _beginning(text: str) -> str:
+    """Return a text on one line; of a long one the beginning, and how many characters are left out."""
+    told = " ".join(clean(text).split())
+    begun = shortened(told, _TEXT_CHARS)
+    left = len(told) - len(begun.rstrip("…").rstrip())
+    return f"{begun} ({left:,} more characters)" if begun != told else told
 
 
 def _answered(connection: sqlite3.Connection, body: DirectMessageBody) -> str:

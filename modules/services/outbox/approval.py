@@ -19,14 +19,15 @@ from modules.runtime.control import Standing
 from modules.runtime.journal.types import Entry
 from modules.services.outbox import audit, policy, store
 from modules.services.outbox.audit import SHORT_ID_CHARS
-from modules.services.outbox.bodies import DirectMessageBody, IntentKind, PostBody, ReplyBody
+from modules.services.outbox.bodies import DirectMessageBody, IntentBody, IntentKind, PostBody, ReplyBody
 from modules.services.outbox.departures import Departure, told
-from modules.services.outbox.github_bodies import PullRequestBody, PushBody
+from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody, PullRequestBody, PushBody
 from modules.services.outbox.store import ONCE
 from modules.services.outbox.types import ACTIVE_STATES, REPLACED, STANDS, Intent, ProposedAction, Rule
 
 WORDED: frozenset[IntentKind] = frozenset({"post", "reply"})
 """The acts with words of which a draft stays a draft when its words change."""
+_EDITABLE = (PostBody, ReplyBody, DirectMessageBody, IssueBody, IssueCommentBody)
 _CHANGES_DRAFT = "it changes a draft, which stays one"
 _LEAST_CHARS = 4
 _NUMBER = re.compile(r"[0-9]{1,3}")
@@ -134,7 +135,7 @@ def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tu
 def edit(
     connection: sqlite3.Connection, intent_id: str, text: str, rules: Sequence[Rule], now: datetime
 ) -> tuple[Intent, Entry]:
-    """Give a post, reply or direct message the owner's words, check it with `rules` like a proposal, and approve it.
+    """Give an act the owner's words (`editable_text`), check it with `rules` like a proposal, and approve it.
 
     Raises:
         NotWaiting: it does not wait for approval, or has no words to edit.
@@ -142,12 +143,16 @@ def edit(
 
     """
     intent = _living(connection, intent_id, now)
-    if intent.state != "held" or not isinstance(intent.body, PostBody | ReplyBody | DirectMessageBody):
-        problem = "cannot be edited: only a post, reply or direct message awaiting your approval can"
+    if intent.state != "held" or not isinstance(intent.body, _EDITABLE):
+        problem = "cannot be edited: only a post, reply, direct message, issue or comment awaiting your approval can"
         raise NotWaiting(f"{_named(connection, intent)} {problem}", remedy=_SHOW)
-    unpromised = {"promise": ""} if isinstance(intent.body, ReplyBody) else {}
-    body = intent.body.model_copy(update={"text": text, **unpromised})
-    pictures = () if isinstance(body, DirectMessageBody) else body.pictures
+    if isinstance(intent.body, IssueBody | IssueCommentBody):
+        # NOTE(self): the hidden marks around the words stay.
+        changed = {"body": intent.body.body.replace(intent.body.words, text) if intent.body.words else text}
+    else:
+        changed = {"text": text, **({"promise": ""} if isinstance(intent.body, ReplyBody) else {})}
+    body = intent.body.model_copy(update=changed)
+    pictures = body.pictures if isinstance(body, PostBody | ReplyBody) else ()
     media, once = "+".join(one.sha256 for one in pictures) or None, ""
     if intent.dedup_key.startswith(ONCE):
         once = intent.dedup_key.removeprefix(ONCE)
@@ -163,7 +168,12 @@ def edit(
     _take_place(connection, edited)
     store.update(connection, edited)
     store.reword(connection, edited)
-    return edited, audit.edited(edited, intent.body.public_text)
+    return edited, audit.edited(edited, editable_text(intent.body), text)
+
+
+def editable_text(body: IntentBody) -> str:
+    """Return the words of an act that the owner may replace, without the title of an issue."""
+    return body.words if isinstance(body, IssueBody | IssueCommentBody) else body.short_preview
 
 
 def _approved(intent: Intent, now: datetime) -> Intent:

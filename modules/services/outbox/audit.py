@@ -53,11 +53,11 @@ def approved(intent: Intent) -> Entry:
     return replace(entry, data={**entry.data, "approved": True})
 
 
-def edited(intent: Intent, before: str) -> Entry:
-    """Return the entry of an intent that the owner edited and so approved; `data` has the new and the old words."""
+def edited(intent: Intent, before: str, words: str) -> Entry:
+    """Return the entry of an intent that the owner edited and so approved: the words `before`, and the new `words`."""
     summary = f"Edited and approved {_what(intent, PREVIEW_CHARS)}"
     entry = _entry(intent, "done", summary, "the owner gave its words", what="edited")
-    return replace(entry, data={**entry.data, "before": before, "words": intent.body.public_text})
+    return replace(entry, data={**entry.data, "before": before, "words": words})
 
 
 def stopped(intent: Intent) -> Entry:

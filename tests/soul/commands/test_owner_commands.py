@@ -31,6 +31,7 @@ from modules.services.explanation.drafts import Draft
 from modules.services.explanation.rendering import tell
 from modules.services.outbox.act_words import act_words
 from modules.services.outbox.bodies import FollowBody, LikeBody, OpaqueBody, PostBody
+from modules.services.outbox.github_bodies import IssueBody, IssueCommentBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, Pacing, ProposedAction
 from modules.services.rights import store
@@ -164,6 +165,31 @@ async def test_a_draft_gets_the_owner_s_words_and_leaves_or_keeps_its_own(runnin
         assert "leaves" in told[0]
         await life.send()
     assert running_town.texts("rowan") == ["Slate hums,\nand tin sings."]
+
+
+@pytest.mark.parametrize(
+    ("body", "mark"),
+    [
+        (IssueBody(repo="a/b", title="The gate", body=f"It squeaks. {'Oil it. ' * 100}\n\n<!-- made-for: x -->"), "x"),
+        (IssueCommentBody(repo="a/b", number=7, body=f"It squeaks. {'Oil it. ' * 100}"), ""),
+    ],
+)
+async def test_the_text_of_a_draft_on_github_is_shown_in_part_and_replaced(
+    running_town: RunningTown, body: IssueBody | IssueCommentBody, mark: str
+) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        outbox, typed = life.app.services.outbox, owner_commands(life.app, asyncio.Event())
+        held = (await outbox.submit(ProposedAction(body, by_owner=True, is_given=True, hold="not ordered"))).intent
+        (line,) = await typed.answer("/drafts")
+        assert all(one in line for one in ("It squeaks. Oil it.", "more characters", "not ordered"))
+        assert body.words in await typed.answer("/edit 1")
+        with pytest.raises(PolicyBlocked):
+            await typed.answer(f"/edit 1 Oil it. {KEY}")
+        await typed.answer("/edit 1 It sings, says @kit.")
+        edited = await outbox.get(held.id)
+    assert edited
+    assert isinstance(edited.body, IssueBody | IssueCommentBody)
+    assert (edited.state, edited.body.words, mark in edited.body.body) == ("pending", "It sings, says @kit.", True)
 
 
 async def test_only_one_name_at_a_time_and_only_whom_the_owner_was_told_of_is_trusted(

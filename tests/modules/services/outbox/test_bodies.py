@@ -153,7 +153,7 @@ LIKE = LikeBody(uri="at://did:plc:kit/app.bsky.feed.post/3k", cid="c", theirs=Th
             "done",
             "",
             "https://github.com/a/b/issues/7#1",
-            "Done: comment on a/b#7 https://github.com/a/b/",
+            "Done: comment on a/b#7 “It is the cache.” https://github.com/a/b/",
         ),
         (LIKE, "pending", "", "", "On its way: like of @kit.test"),
         (FOLLOW, "pending", "", "", "On its way: follow @kit.test"),
