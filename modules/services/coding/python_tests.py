@@ -84,7 +84,7 @@ def main(stdout: int) -> int:
         import pytest  # noqa: PLC0415 - it may be missing
     except ImportError:
         files = list(_test_files())
-        if not files or not all(map(_is_for_unittest, files)):
+        if not files or not all(is_for_unittest(one.read_text("utf-8", "replace")) for one in files):
             return MISSING
         code, report = run_unittest(files)
     else:
@@ -102,8 +102,8 @@ def _test_files() -> Iterator[Path]:
         yield from (Path(folder, name) for name in names if _TEST_FILE.fullmatch(name))
 
 
-def _is_for_unittest(file: Path) -> bool:
-    text = file.read_text("utf-8", "replace")
+def is_for_unittest(text: str) -> bool:
+    """Return whether a test file is written for unittest, and needs no pytest."""
     return bool(_FOR_UNITTEST.search(text)) and not _FOR_PYTEST.search(text)
 
 

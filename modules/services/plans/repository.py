@@ -13,7 +13,8 @@ from common.clock import iso, parse_iso_or_none
 from common.result import ApiResult, Ok, answering
 from common.text.markdown import without_html_comments
 from common.text.untrusted import clean, one_line
-from modules.services.coding.suite_files import suite_definitions
+from modules.services.coding.python_tests import is_for_unittest
+from modules.services.coding.suite_files import PYTEST_FILE, suite_definitions
 from modules.services.plans.events import Wish, plan_for
 from modules.services.plans.types import AGENTS_PAGE, PLAN_LABEL, SCENARIOS_PAGE, names_issue
 
@@ -22,6 +23,7 @@ _PAGES = (AGENTS_PAGE.lower(), "readme.md")
 _MOST_PATHS, _PATH_CHARS, _PATHS_CHARS = 200, 160, 6_000
 _PAGE_CHARS, _TITLE_CHARS, _MOST_ISSUES, _MOST_ENDINGS = 2_500, 120, 20, 8
 _TELLS_TESTS = frozenset({"package.json", "Makefile", "pyproject.toml", "Cargo.toml", "go.mod"})
+_PYTEST = "pytest"
 _DEPENDENCIES = frozenset({"node_modules", "vendor", ".venv", "target", "dist"})
 
 
@@ -78,7 +80,11 @@ async def _tests(github: GitHub, repo: Repo, paths: Sequence[str]) -> str:
     for path in sorted(_TELLS_TESTS.intersection(paths)):
         if read := (await github.contents.read(repo, path)).or_else(None):
             texts[path] = read.text
-    commands = suite_definitions([path.rpartition("/")[2] for path in paths], texts)
+    commands = [*suite_definitions([path.rpartition("/")[2] for path in paths], texts)]
+    if _PYTEST in commands and not any(_PYTEST in text for text in texts.values()):
+        first = min((one for one in paths if PYTEST_FILE.fullmatch(one.rpartition("/")[2])), key=len)
+        if (read := (await github.contents.read(repo, first)).or_else(None)) and is_for_unittest(read.text):
+            commands[commands.index(_PYTEST)] = "python -m unittest"
     return f"Test commands: {', '.join(commands) or 'none'}" if paths else ""
 
 
