@@ -34,7 +34,7 @@ test explore test-demo test-slow test-days: export TMPDIR ?= $(IN_MEMORY)
 test: .venv/.dev ## the fast tests
 	$(BIN)/$(RUN) pytest $(SPREAD)
 
-smoke: .venv/.dev ## one short proof of each kind that the fast tests cannot give: demo, browser, room, kill -9, an older home, real Git, the sandbox
+smoke: .venv/.dev ## one short proof of each kind that the fast tests cannot give: demo, browser, room, kill -9, an upgrade, real Git, the sandbox
 	bash .ci/need bubblewrap chromium git
 	SOUL_NEED_SANDBOX=1 CRASH_KILLS=6 $(BIN)/python -m pytest -m smoke -n 2 --timeout 300
 

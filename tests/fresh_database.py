@@ -8,14 +8,12 @@ from functools import cache
 from pathlib import Path
 
 from modules.runtime.database.database import Database
-from modules.runtime.database.people import know_texts
 from modules.runtime.database.schema import MIGRATIONS
 
 
 @cache
 def _migrated() -> bytes:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        know_texts(connection)
         connection.executescript(";\n".join(MIGRATIONS.values()))
         connection.execute(f"PRAGMA user_version = {max(MIGRATIONS)}")
         return connection.serialize()

@@ -11,13 +11,13 @@ import pytest
 import typer
 
 from common.settings import Settings
+from modules.runtime.home import Home
 from soul.command_line import app
 from soul.command_table import rows_at
 from tests.project import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
-FIXTURE_HOME = ROOT / "tests/fixtures/home_schema_32/home"
 MOST_README_LINES = 110
 
 # NOTE(self): read by tests, other programs or the shell; they are not settings of a home.
@@ -85,10 +85,13 @@ def test_the_page_shows_what_can_be_typed_while_it_runs() -> None:
 
 def test_every_file_of_a_home_stands_on_the_page() -> None:
     patterns = [row.split("`")[1] for row in _rows("files.md")]
-    files = [path.relative_to(FIXTURE_HOME) for path in FIXTURE_HOME.rglob("*") if path.is_file()]
-    names = [str(path).replace("dot-", ".") for path in files]
-    assert len(names) > 20
-    assert [name for name in names if not any(fnmatch(name, pattern) for pattern in patterns)] == []
+    home = Home(ROOT, ROOT / ".memory")
+    paths = [getattr(home, name) for name, value in vars(Home).items() if isinstance(value, property)]
+    names = [str(path.relative_to(ROOT)) for path in paths]
+    assert len(names) > 9
+    assert [
+        name for name in names if not any(fnmatch(name, one) or one.startswith(f"{name}/") for one in patterns)
+    ] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)

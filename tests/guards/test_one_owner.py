@@ -18,7 +18,6 @@ from pathlib import PurePosixPath
 import pytest
 
 from common import constants
-from modules.runtime.database.people import know_texts
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.rights.forgetting import STORES
 from tests.project import PRODUCT, product_trees
@@ -73,7 +72,6 @@ _NAMED = re.compile(r"\b(?:FROM|INTO|UPDATE|JOIN)\s+(?:OR\s+[A-Z]+\s+)?[\"`]?(\w
 def tables() -> set[str]:
     """Return the tables of the schema, without the internal tables of its word index."""
     with closing(sqlite3.connect(":memory:")) as connection:
-        know_texts(connection)
         for script in MIGRATIONS.values():
             connection.executescript(script)
         names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}

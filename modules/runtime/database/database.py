@@ -35,7 +35,6 @@ from modules.runtime.database.file import (
     too_new,
     too_old,
 )
-from modules.runtime.database.people import know_texts
 from modules.runtime.sleep_note import request_wake
 
 T = TypeVar("T")
@@ -310,7 +309,6 @@ def _migrate(path: Path, connection: sqlite3.Connection, migrations: Mapping[int
     if version < newest:
         # NOTE(self): in one transaction: after a kill the file is blank again, or as the older program reads it.
         script = ";\n".join(step for number, step in sorted(migrations.items()) if number > version)
-        know_texts(connection)
         connection.executescript(f"BEGIN IMMEDIATE;\n{script};\nPRAGMA user_version = {newest};\nCOMMIT;")
 
 

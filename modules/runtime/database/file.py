@@ -165,7 +165,7 @@ def too_old(path: Path, version: int, oldest: int) -> ConfigError:
     """Return the error for a file whose schema is `version`, where this program reads `oldest` and later."""
     return ConfigError(
         f"{path} was written by a version before 0.3 (schema {version}; this one reads {oldest} and later)",
-        remedy="Nothing was changed. Run `soul upgrade` of the last program before 0.3 on this home first;"
+        remedy="Nothing was changed. Run `soul upgrade` of the last development version before 0.3 on this home first;"
         f" to start afresh, move it and {path.with_name(COPIES)} away.",
     )
 

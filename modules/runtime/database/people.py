@@ -1,4 +1,4 @@
-"""Declares once what a table holds about a person, and gives SQL our functions about texts and people.
+"""Declares once what a table holds about a person, and gives SQL our functions about people.
 
 Of a person who was forgotten only a hash of the DID remains, made with a secret of this home.
 """
@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 
 from common.person import Held, Person, Trace
 from common.session_keys import FORMER_PREFIX, MAIN_PREFIX
-from common.text.handles import named_handles
-from common.text.unspaced import index_tokens
 from modules.runtime.database import marks
 
 _MARK = "tombstone_secret"
@@ -159,17 +157,6 @@ def _values(trace: Trace) -> dict[str, str]:
         "part": trace.person.part,
         **{name: json.dumps(sorted(keys)) for name, keys in listed.items()},
     }
-
-
-def know_texts(connection: sqlite3.Connection) -> None:
-    """Give `connection` functions of a text.
-
-    `named_handles`: the handles that it names as accounts, as a JSON list; `index_tokens`: each after a space.
-    """
-    connection.create_function("named_handles", 1, lambda text: json.dumps(named_handles(text)), deterministic=True)
-    connection.create_function(
-        "index_tokens", 1, lambda text: "".join(f" {token}" for token in index_tokens(text)), deterministic=True
-    )
 
 
 def know_person(connection: sqlite3.Connection, person: Person, without_copies: Callable[[str], str] = str) -> None:

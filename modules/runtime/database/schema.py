@@ -39,7 +39,8 @@ CREATE TABLE intents (
         WHEN 'reply' THEN json_extract(body, '$.root.uri')
         WHEN 'direct_message' THEN json_extract(body, '$.conversation_id')
         ELSE lower(json_extract(body, '$.repo') || coalesce('#' || json_extract(body, '$.number'), ''))
-        END END) VIRTUAL
+        END END) VIRTUAL,
+    replaces TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX intents_by_state ON intents (state, created_at);
 CREATE INDEX intents_by_key ON intents (dedup_key);
@@ -92,6 +93,8 @@ CREATE TABLE pending_notifications (
 CREATE INDEX pending_notifications_by_state ON pending_notifications (state, indexed_at);
 CREATE INDEX pending_notifications_by_root ON pending_notifications (root_uri);
 CREATE INDEX pending_notifications_by_author ON pending_notifications (author_did, indexed_at);
+CREATE INDEX pending_notifications_by_handle
+    ON pending_notifications (lower(CASE WHEN json_valid(payload) THEN json_extract(payload, '$.author.handle') END));
 
 CREATE TABLE direct_conversations (
     id TEXT PRIMARY KEY,
@@ -111,7 +114,6 @@ CREATE TABLE direct_messages (
     received_at TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('pending', 'handled', 'dropped')),
     outcome TEXT NOT NULL DEFAULT '',
-    begun_at TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (conversation_id, id)
 ) STRICT;
 CREATE INDEX direct_messages_waiting ON direct_messages (rev) WHERE state = 'pending';
@@ -156,7 +158,8 @@ CREATE TABLE model_calls (
     input_tokens INTEGER NOT NULL,
     output_tokens INTEGER NOT NULL,
     cost_micro_usd INTEGER NOT NULL,
-    unanswered INTEGER NOT NULL DEFAULT 0
+    unanswered INTEGER NOT NULL DEFAULT 0,
+    text_bound INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX model_calls_by_day ON model_calls (day);
 
@@ -193,7 +196,8 @@ CREATE TABLE memories (
     last_recalled_at TEXT,
     recall_count INTEGER NOT NULL DEFAULT 0,
     superseded_by INTEGER REFERENCES memories (id),
-    dids TEXT NOT NULL DEFAULT ''
+    dids TEXT NOT NULL DEFAULT '',
+    about TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX memories_by_subject ON memories (kind, subject_key);
 CREATE INDEX memories_by_hash ON memories (body_hash, kind) WHERE superseded_by IS NULL;
@@ -333,7 +337,9 @@ CREATE TABLE repository_verdicts (
     path TEXT NOT NULL,
     at TEXT NOT NULL,
     pages TEXT NOT NULL DEFAULT '',
-    pushed_at TEXT NOT NULL DEFAULT ''
+    pushed_at TEXT NOT NULL DEFAULT '',
+    conditions TEXT NOT NULL DEFAULT '[]',
+    since TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
 CREATE TABLE task_leases (
@@ -371,55 +377,9 @@ CREATE TABLE coding_steps (
     usd REAL,
     PRIMARY KEY (task, epoch, number)
 ) STRICT;
-"""
 
-OLDEST_SCHEMA = 32
-"""Older files were written by versions that were never released."""
-_OWNER_MESSAGES_ARE_WORK = """
--- The conversation with the owner is the one that has no handle.
-INSERT INTO work (kind, key, payload, author, importance, not_before, cause_id, created_at)
-SELECT 'owner-message', 'chat:' || said.conversation_id || '/' || said.id,
-    iif(said.begun_at = '', '{}', '{"begun":true}'), said.author_did, 'owner', '',
-    'chat:' || said.conversation_id || '/' || said.id, said.received_at
-FROM direct_messages AS said JOIN direct_conversations AS talk ON talk.id = said.conversation_id
-WHERE said.state = 'pending' AND talk.handle = '' ORDER BY said.rev;
-DELETE FROM owner_messages WHERE via <> '' AND via NOT IN (SELECT key FROM work WHERE kind = 'owner-message');
-ALTER TABLE direct_messages DROP COLUMN begun_at;
-"""
-_CONDITIONS_OF_REPOSITORIES = "ALTER TABLE repository_verdicts ADD COLUMN conditions TEXT NOT NULL DEFAULT '[]'"
-_SINCE_WHEN_RULES_STAND = """
-ALTER TABLE repository_verdicts ADD COLUMN since TEXT NOT NULL DEFAULT '';
-UPDATE repository_verdicts SET since = at;
-"""
-_WHOM_MEMORIES_NAME = """
-ALTER TABLE memories ADD COLUMN about TEXT NOT NULL DEFAULT '';
-CREATE INDEX pending_notifications_by_handle
-    ON pending_notifications (lower(CASE WHEN json_valid(payload) THEN json_extract(payload, '$.author.handle') END));
--- A memory from before names an account if that account alone was seen under the handle, and before the memory.
-WITH seen (name, did, at) AS (
-    SELECT lower(CASE WHEN json_valid(payload) THEN json_extract(payload, '$.author.handle') END),
-        author_did, indexed_at
-    FROM pending_notifications
-    UNION ALL SELECT lower(handle), did, (SELECT min(sent_at) FROM direct_messages WHERE author_did = did)
-    FROM direct_conversations
-), held (name, did, at) AS (
-    SELECT name, min(did), min(at) FROM seen WHERE name <> 'handle.invalid' AND instr(name, '.')
-    GROUP BY name HAVING count(DISTINCT did) = 1
-), found (id, dids) AS (
-    SELECT memories.id, replace(group_concat(DISTINCT held.did), ',', ' ')
-    FROM memories, json_each(named_handles(
-        iif(kind = 'person', '@', '') || subject || char(10) || body || char(10) || tags)) AS named
-    JOIN held ON held.name = named.value WHERE kind <> 'curated' AND held.at <= updated_at GROUP BY memories.id
-)
-UPDATE memories SET about = found.dids FROM found WHERE memories.id = found.id;
-"""
-_WHAT_A_HELD_CHANGE_REPLACES = "ALTER TABLE intents ADD COLUMN replaces TEXT NOT NULL DEFAULT ''"
-_WHAT_A_MODEL_MAKES_OF_BYTES = """
 CREATE TABLE model_densities (model TEXT PRIMARY KEY, answers INTEGER NOT NULL, most INTEGER NOT NULL) STRICT;
--- The upper bound of a call's input; 0 with pictures.
-ALTER TABLE model_calls ADD COLUMN text_bound INTEGER NOT NULL DEFAULT 0;
-"""
-_WHAT_IT_GETS_BETTER_AT = """
+
 CREATE TABLE friction (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     category TEXT NOT NULL,
@@ -437,6 +397,7 @@ CREATE TABLE friction (
     own_then INTEGER NOT NULL,
     UNIQUE (category, loop, code, words)
 ) STRICT;
+
 CREATE TABLE proposals (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     at TEXT NOT NULL,
@@ -447,32 +408,13 @@ CREATE TABLE proposals (
     state TEXT NOT NULL CHECK (state IN ('asked', 'making', 'waiting', 'taken', 'mended', 'again', 'left', 'failed')),
     reason TEXT NOT NULL,
     made TEXT NOT NULL,
-    decided_at TEXT NOT NULL
+    decided_at TEXT NOT NULL,
+    why TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE UNIQUE INDEX proposals_one_open ON proposals (state IN ('asked', 'making', 'waiting'))
     WHERE state IN ('asked', 'making', 'waiting');
 """
-_WHY_IT_DECIDED_SO = "ALTER TABLE proposals ADD COLUMN why TEXT NOT NULL DEFAULT ''"
-_WORDS_OF_INDIC_SCRIPTS = """
--- The shelf begins with one sign, or with two and a space if the memory is public.
-UPDATE memories SET shelf = substr(shelf, 1, 3 - 2 * private)
-    || index_tokens(subject || char(10) || body || char(10) || tags);
-"""
-_SINCE_WHEN_IT_LIVES = """
--- The journal forgets its beginning after two weeks, acts are kept.
-INSERT OR IGNORE INTO marks (name, value) SELECT 'born_at', min(at) FROM
-    (SELECT min(at) AS at FROM journal UNION ALL SELECT min(created_at) FROM intents) HAVING min(at) IS NOT NULL;
-"""
-MIGRATIONS = {
-    OLDEST_SCHEMA: _FIRST,
-    33: _OWNER_MESSAGES_ARE_WORK,
-    34: _CONDITIONS_OF_REPOSITORIES,
-    35: _SINCE_WHEN_RULES_STAND,
-    36: _WHOM_MEMORIES_NAME,
-    37: _WHAT_A_HELD_CHANGE_REPLACES,
-    38: _WHAT_A_MODEL_MAKES_OF_BYTES,
-    39: _WHAT_IT_GETS_BETTER_AT,
-    40: _WHY_IT_DECIDED_SO,
-    41: _WORDS_OF_INDIC_SCRIPTS,
-    42: _SINCE_WHEN_IT_LIVES,
-}
+
+OLDEST_SCHEMA = 42
+"""The first schema of a release: files with a lower one were written by versions that were never released."""
+MIGRATIONS = {OLDEST_SCHEMA: _FIRST}

@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import sqlite3
 import threading
 from contextlib import closing, suppress
@@ -24,6 +25,7 @@ from soul.commands.backup import run_backup, run_restore
 from tests.fresh_database import lay_database
 from tests.program import Ended, one_clear_line, soul, started, until
 from tests.running_town import RunningTown, awake, write_home
+from tests.versions import Installation
 
 
 @pytest.mark.slow
@@ -163,6 +165,31 @@ async def test_a_home_from_before_the_first_schema_is_refused_by_every_command_a
     for command in ("run", "today", "upgrade"):
         one_clear_line(await soul(command, "--home", str(home.root)), "before 0.3", code=78)
     assert home.database.read_bytes() == before
+
+
+NEXT_STEP = {
+    "modules/runtime/database/schema.py": (
+        "MIGRATIONS = {OLDEST_SCHEMA: _FIRST}",
+        f"MIGRATIONS = {{OLDEST_SCHEMA: _FIRST, {TODAY + 1}: 'CREATE TABLE next (name TEXT)'}}",
+    )
+}
+
+
+@pytest.mark.smoke
+async def test_a_start_that_upgrades_first_keeps_one_copy_of_the_home_and_the_next_starts_at_once(
+    running_town: RunningTown, tmp_path: Path
+) -> None:
+    home, program = running_town.make_home("rowan"), Installation(tmp_path)
+    lay_database(home.database)
+    program.install("0.4.0", NEXT_STEP)
+    for _ in range(2):
+        async with program.started(home, "run", "--upgrade") as process:
+            await until(process, "Awake")
+            process.send_signal(signal.SIGINT)
+            output, _ = await process.communicate()
+            assert process.returncode == 0, output.decode()
+        assert schema(home) == TODAY + 1
+        assert len([*home.root.glob("before-*.soul")]) == 1
 
 
 @pytest.mark.slow

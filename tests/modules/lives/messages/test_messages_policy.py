@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -33,11 +32,8 @@ from modules.lives.messages.policy import (
     split_text,
     verdict_on,
 )
-from modules.lives.messages.types import OWNER_MESSAGE, Burst, DraftAnswer, ToldDrafts
-from modules.runtime.database.database import Database
-from modules.runtime.database.schema import MIGRATIONS, OLDEST_SCHEMA
+from modules.lives.messages.types import Burst, DraftAnswer, ToldDrafts
 from modules.services.explanation.drafts import Draft
-from modules.services.inbox import messages
 from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox.act_words import ActWords
 from modules.services.outbox.bodies import OpaqueBody
@@ -45,7 +41,6 @@ from modules.services.outbox.rules.rules import ReplyAdvice
 from modules.services.outbox.types import Intent
 from modules.services.rights.policy import Preference
 from modules.services.rights.records import NamingFile
-from modules.services.work.table import WorkTable
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TALK = Talk("c1", "did:plc:ada", "accepted", "ada.test")
@@ -228,36 +223,3 @@ def test_places_that_one_message_cannot_show_are_left_out_whole_and_counted() ->
     shown = [one for one in places if str(one) in text]
     assert 0 < len(shown) < len(places)
     assert text.endswith(f"{shown[-1]}, {number(len(places) - len(shown))} more")
-
-
-OWNER, ADA, AT = "did:plc:owner", "did:plc:ada", iso(FakeClock().now())
-TALKS = [("c1", OWNER, ""), ("c2", ADA, "ada.test")]
-SAID = [
-    ("c1", "m2", "2", OWNER, "Tin or slate?", "pending", ""),
-    ("c1", "m1", "1", OWNER, "/publish the figures", "pending", AT),
-    ("c1", "m0", "0", OWNER, "Hello.", "handled", ""),
-    ("c2", "m3", "3", ADA, "Are you a bot?", "pending", ""),
-]
-ANSWERED = [("Tin or slate?", "s1", "chat:c1/m2"), ("Hello.", "s0", "chat:c1/m0"), ("In the terminal", "", "")]
-
-
-async def test_messages_of_the_owner_that_wait_in_an_older_home_are_rows_of_work(tmp_path: Path) -> None:
-    path, clock = tmp_path / "soul.db", FakeClock()
-    before = await Database.open(path, {OLDEST_SCHEMA: MIGRATIONS[OLDEST_SCHEMA]})
-    talk = "INSERT INTO direct_conversations (id, did, status, handle) VALUES (?, ?, 'accepted', ?)"
-    said = "INSERT INTO direct_messages VALUES (?, ?, ?, ?, ?, '', '', ?, '', ?)"
-    answer = "INSERT INTO owner_messages (text, received_at, session_id, via) VALUES (?, '', ?, ?)"
-    await before.run(lambda rows: rows.executemany(talk, TALKS))
-    await before.run(lambda rows: rows.executemany(said, SAID))
-    await before.run(lambda rows: rows.executemany(answer, ANSWERED))
-    await before.close()
-    database = await Database.open(path, MIGRATIONS)
-    due = await WorkTable(database, clock).due([OWNER_MESSAGE])
-    assert [(one.key, one.cause_id, one.author, one.importance, one.payload) for one in due] == [
-        ("chat:c1/m1", "chat:c1/m1", OWNER, "owner", {"begun": True}),
-        ("chat:c1/m2", "chat:c1/m2", OWNER, "owner", {}),
-    ]
-    assert [one.text for one in await database.run(messages.waiting)] == [SAID[1][4], SAID[0][4], SAID[3][4]]
-    kept = await database.run(lambda rows: [row[0] for row in rows.execute("SELECT text FROM owner_messages")])
-    assert kept == ["Tin or slate?", "In the terminal"]
-    await database.close()

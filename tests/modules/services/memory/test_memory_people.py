@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 from common.person import Person
 from modules.runtime.database.database import Database
 from modules.runtime.database.people import know_person
-from modules.runtime.database.schema import MIGRATIONS
 from modules.services.inbox import messages, received
 from modules.services.inbox.received import ReceivedPost
 from modules.services.memory.admission import NewMemory
@@ -99,38 +96,6 @@ async def test_what_names_several_is_each_ones(database: Database) -> None:
     both = NewMemory("fact", "Friday", "@tobi.test and @sam.test come.")
     await save(database, both)
     assert await theirs(database, SAM) == await theirs(database, TOBI) == copies([both])
-
-
-async def test_memories_from_before_belong_to_the_only_account_that_bore_the_handle_by_then(tmp_path: Path) -> None:
-    earlier = {number: step for number, step in MIGRATIONS.items() if number < 36}
-    late = wrote(MALLORY, "tobi.test", "2026-03-03T00:00:00.000Z")
-    odd = [wrote(MALLORY, name) for name in ("*", "roofs[", "handle.invalid", "roofs.md")]
-    async with await Database.open(tmp_path / "soul.db", earlier) as before:
-        await meet(before, wrote(SAM, "sam.test"), late, *odd)
-        await before.run(lambda rows: messages.keep_talk(rows, messages.Talk("c", SAM, "accepted", "roofs.md")))
-
-        def insert(rows: sqlite3.Connection) -> None:
-            for one in (
-                *NAMING,
-                *OTHERS,
-                *WRITTEN_ODDLY,
-                NewMemory("fact", "tea", "@tobi.test drinks it at @handle.invalid, @roofs.md"),
-            ):
-                rows.execute(
-                    "INSERT INTO memories (created_at, updated_at, kind, subject, body, tags, source, trust, private,"
-                    " importance, subject_key, body_hash, shelf) VALUES (?1, ?1, ?, ?, ?, '', 'self', 'self', 1, 3, '',"
-                    " '', '')",
-                    ("2026-03-02T00:00:00.000Z", one.kind, one.subject, one.body),
-                )
-            rows.execute(
-                "INSERT INTO pending_notifications VALUES ('x', 'x', 'did:plc:x', ?, '2026', '2026', 'handled', NULL)",
-                (json.dumps({"author": "torn"})[:-2],),
-            )
-
-        await before.run(insert)
-    async with await Database.open(tmp_path / "soul.db", MIGRATIONS) as database:
-        assert await theirs(database, SAM) == copies([*NAMING, *WRITTEN_ODDLY])
-        assert await theirs(database, MALLORY) == []
 
 
 async def test_a_handle_ties_and_is_told_in_every_script_and_beside_any_mark(database: Database) -> None:

@@ -6,10 +6,7 @@ The end of an act is told to the owner in a sentence.
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
-from contextlib import closing
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -107,19 +104,6 @@ def test_only_a_true_mark_says_that_the_host_asked_for_it(mark: str) -> None:
 def test_who_is_forgotten_is_called_so_and_by_no_name() -> None:
     for did, handle in ((SOMEBODY_DID, ""), (SOMEBODY_DID, SOMEBODY_HANDLE), ("did:plc:kit", SOMEBODY_HANDLE)):
         assert DeleteBody(uri="at://x", did=did, handle=handle).deed == "unfollow somebody who is forgotten"
-
-
-def test_the_rows_of_a_home_of_schema_32_are_read_and_written_back_as_they_were() -> None:
-    script = (Path("tests") / "fixtures" / "home_schema_32" / "soul.db.sql").read_text(encoding="utf-8")
-    rows = 0
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(re.sub(r"\{\{\w+\}\}", "http://127.0.0.1", script))
-        for kind, stored, state in connection.execute("SELECT kind, body, state FROM intents"):
-            body = read_body(kind, json.loads(stored))
-            assert not isinstance(body, OpaqueBody), (kind, state)
-            assert json.dumps(body.stored(), sort_keys=True, separators=(",", ":")) == stored
-            rows += 1
-    assert rows > 5
 
 
 async def test_an_act_that_this_version_cannot_read_hinders_no_other(running_outbox: RunningOutbox) -> None:
