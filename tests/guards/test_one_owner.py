@@ -43,7 +43,6 @@ OWNERS = {
     "memories": "modules/services/memory",
     "memories_fts": "modules/services/memory",
     "model_calls": "modules/runtime/budget",
-    "model_densities": "modules/runtime/budget",
     "muted_people": "modules/services/rights",
     "no_reply_people": "modules/services/rights",
     "other_writes": "modules/services/outbox",
@@ -61,7 +60,7 @@ OWNERS = {
 }
 
 WITHOUT_PEOPLE = {
-    *("budget_days", "coding_steps", "feed_keys", "forgotten_people", "memories_fts", "model_calls", "model_densities"),
+    *("budget_days", "coding_steps", "feed_keys", "forgotten_people", "memories_fts", "model_calls"),
     *("other_writes", "repository_verdicts", "seen_locks", "task_leases"),
 }
 """Tables that hold counts, hashes, our own addresses, names of repositories and what was coded there, or an index."""

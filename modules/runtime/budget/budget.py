@@ -4,8 +4,7 @@ Adding up the day, deciding and reserving are one transaction, on the disk befor
 once, in one process or in several, the day never passes its cap, provided that the service keeps to the limit of an
 answer. The day is the calendar day of the owner; if a clock is set back, the day is found as it was left.
 
-A call that was interrupted stays counted at its worst case until its model answers again, and then at the density that
-the model showed (docs/decisions/0014). A call on its way is never recounted: its count would come too late.
+A call that was interrupted stays counted at its worst case.
 """
 
 from __future__ import annotations
@@ -37,13 +36,11 @@ from modules.runtime.budget.policy import (
     Step,
     counted,
     day_of,
-    density_shown,
     fraction,
     has_room,
     has_share_left,
     input_bound,
     input_floor,
-    interrupted_bound,
     is_news,
     may_ask,
     output_limit,
@@ -178,10 +175,7 @@ class Budget:
         return reservation
 
     async def settle(self, reservation: Reservation, usage: Usage | None, weight: int) -> int | None:
-        """Replace the worst case of an answered call by what it used; return millionths of a dollar, None if unpriced.
-
-        If the service counted it, recount the model's interrupted calls of the day by the density known then.
-        """
+        """Replace the worst case of an answered call by its use; return millionths of a dollar, None if unpriced."""
         sent, answered = settled(
             usage,
             weight=weight,
@@ -189,16 +183,12 @@ class Budget:
             output_tokens=reservation.output_tokens,
             input_least=input_floor(reservation.request),
         )
-        kept, model = surely_kept(usage), str(reservation.request["model"])
-        micro_usd = self._cost(model, sent, answered, kept)
-        used, day = counted(sent, kept), day_of(self._clock.now(), self._timezone)
-        shown = density_shown(reservation.request, sent) if usage and usage.input_tokens > 0 else 0
+        kept = surely_kept(usage)
+        micro_usd = self._cost(str(reservation.request["model"]), sent, answered, kept)
+        used = counted(sent, kept)
 
         def work(connection: sqlite3.Connection) -> None:
             ledger.settle(connection, reservation.id, input_tokens=used, output_tokens=answered, micro_usd=micro_usd)
-            if shown:
-                known = ledger.learn(connection, model, shown)
-                ledger.recount(connection, day, model, lambda *call: self._interrupted(model, *call, *known))
 
         await self._after(work)
         return micro_usd
@@ -308,10 +298,6 @@ class Budget:
     def _cost(self, model: str, input_tokens: int, output_tokens: int, kept_tokens: int = 0) -> int | None:
         price = self._price(model)
         return price.cost(input_tokens, output_tokens, kept_tokens) if price else None
-
-    def _interrupted(self, model: str, bound: int, output_tokens: int, *known: int) -> tuple[int, int | None]:
-        sent = interrupted_bound(bound, *known)
-        return sent, self._cost(model, sent, output_tokens)
 
     def _cost_at_most(self, model: str, input_tokens: int, output_tokens: int) -> int:
         """Return the cost of a call made while no price was known; if it still is not, that of the dearest model."""

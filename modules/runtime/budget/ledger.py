@@ -1,9 +1,8 @@
 """Keeps each request to the model as one row in `model_calls`, and which step was announced on which day.
 
 A row is there before its request leaves. One that is still `reserved` is on its way, or it is `unanswered`: no whole
-answer came, and it may have been billed. It counts in full until its model answers again, and then by how many tokens
-the model is known to make of so many bytes (`recount`). One that is both `settled` and `unanswered` counts nothing: not
-one byte of an answer came from a service that bills nobody.
+answer came, and it may have been billed, so it counts in full. One that is both `settled` and `unanswered` counts
+nothing: not one byte of an answer came from a service that bills nobody.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from common.provenance import Importance
 from modules.runtime.budget.policy import MICRO, Amount, Caps, Day, Share, Spent
 from modules.runtime.database import marks
 from modules.runtime.llm.connection import Reservation
-from modules.runtime.llm.dialect import has_pictures
 
 UNKNOWN = -1
 """Stands for a cost if no price was known."""
@@ -58,7 +56,7 @@ def reserve(
     """Write the row of a request, counted at its worst case."""
     connection.execute(
         "INSERT INTO model_calls (id, day, at, purpose, importance, model, state, input_tokens, output_tokens,"
-        " cost_micro_usd, text_bound) VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?, ?, ?, ?)",
+        " cost_micro_usd) VALUES (?, ?, ?, ?, ?, ?, 'reserved', ?, ?, ?)",
         (
             reservation.id,
             day,
@@ -69,7 +67,6 @@ def reserve(
             reservation.input_tokens,
             reservation.output_tokens,
             UNKNOWN if reservation.micro_usd is None else reservation.micro_usd,
-            0 if has_pictures(reservation.request) else reservation.input_tokens,
         ),
     )
 
@@ -120,38 +117,10 @@ def let_go(connection: sqlite3.Connection, purpose: str) -> None:
 
 
 def note_unanswered(connection: sqlite3.Connection, call_id: str = "") -> None:
-    """Mark a call that ended without an answer; without an id, mark all that are on their way.
-
-    Each counts in full until it is recounted or settled.
-    """
+    """Mark a call that ended without an answer; without an id, mark all that are on their way."""
     connection.execute(
         "UPDATE model_calls SET unanswered = 1 WHERE state = 'reserved' AND model <> 'set aside' AND ? IN ('', id)",
         (call_id,),
-    )
-
-
-def learn(connection: sqlite3.Connection, model: str, shown: int) -> tuple[int, int]:
-    """Store the density that an answer of a model showed; return how many answers showed one, and the highest."""
-    ((answers, most),) = connection.execute(
-        "INSERT INTO model_densities VALUES (?, 1, ?) ON CONFLICT (model) DO UPDATE"
-        " SET answers = answers + 1, most = max(most, excluded.most) RETURNING answers, most",
-        (model, shown),
-    ).fetchall()
-    return answers, most
-
-
-def recount(
-    connection: sqlite3.Connection, day: str, model: str, anew: Callable[[int, int], tuple[int, int | None]]
-) -> None:
-    """Recount the day's unanswered calls of a model: `anew` returns input and cost, given their bound and output."""
-    rows = connection.execute(
-        "SELECT id, text_bound, output_tokens FROM model_calls WHERE day = ? AND model = ? AND unanswered"
-        " AND state = 'reserved' AND text_bound",
-        (day, model),
-    ).fetchall()
-    connection.executemany(
-        "UPDATE model_calls SET input_tokens = ?, cost_micro_usd = coalesce(?, -1) WHERE id = ?",
-        [(*anew(row["text_bound"], row["output_tokens"]), row["id"]) for row in rows],
     )
 
 

@@ -15,7 +15,7 @@ from common.errors import ConfigError
 from common.provenance import Importance
 from modules.runtime.budget.prices import Price
 from modules.runtime.llm.connection import Request
-from modules.runtime.llm.dialect import Usage, has_pictures, has_thoughts, pictures_in
+from modules.runtime.llm.dialect import Usage, pictures_in
 
 MICRO = 1_000_000
 
@@ -168,11 +168,6 @@ _DATA = "data:image/"
 _LIMITS = ("max_tokens", "max_completion_tokens")
 
 
-DENSITY_BYTES, DENSITY_ANSWERS = 4096, 20
-"""A density is learned from requests of at least so many bytes, and trusted after so many answers."""
-DENSITY_MARGIN = Fraction(3, 2)
-
-
 def input_bound(request: Request) -> int:
     """Return an upper bound of the request's tokens."""
     messages, tools = len(request["messages"]), len(request.get("tools", ()))
@@ -180,24 +175,6 @@ def input_bound(request: Request) -> int:
     pictures = [url for url in map(_url, pictures_in(request["messages"])) if url.startswith(_DATA)]
     added += TOKENS_PER_PICTURE * len(pictures)
     return len(json.dumps(request, indent=4)) - sum(map(_written, pictures)) + added
-
-
-def density_shown(request: Request, input_tokens: int) -> int:
-    """Return how many tokens the service counted for 1,000 bytes of the request, at most 1,000; 0 if it shows nothing.
-
-    A short request is mostly what services add by themselves; the tokens of pictures and thoughts are not known.
-    """
-    size = len(json.dumps(request, indent=4))
-    shows = size >= DENSITY_BYTES and not has_pictures(request) and not has_thoughts(request)
-    return min(1000, math.ceil(1000 * input_tokens / size)) if shows else 0
-
-
-def interrupted_bound(bound: int, answers: int, most: int) -> int:
-    """Return how many input tokens an interrupted call counts: `bound` at the model's highest density, with a margin.
-
-    `most` is that density in tokens for 1,000 bytes, from `answers` answers. While these are too few, `bound` stays.
-    """
-    return bound if answers < DENSITY_ANSWERS else min(bound, math.ceil(bound * most * DENSITY_MARGIN / 1000))
 
 
 def input_floor(request: Request) -> int:

@@ -158,8 +158,7 @@ CREATE TABLE model_calls (
     input_tokens INTEGER NOT NULL,
     output_tokens INTEGER NOT NULL,
     cost_micro_usd INTEGER NOT NULL,
-    unanswered INTEGER NOT NULL DEFAULT 0,
-    text_bound INTEGER NOT NULL DEFAULT 0
+    unanswered INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX model_calls_by_day ON model_calls (day);
 
@@ -377,8 +376,6 @@ CREATE TABLE coding_steps (
     usd REAL,
     PRIMARY KEY (task, epoch, number)
 ) STRICT;
-
-CREATE TABLE model_densities (model TEXT PRIMARY KEY, answers INTEGER NOT NULL, most INTEGER NOT NULL) STRICT;
 
 CREATE TABLE friction (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
