@@ -314,14 +314,14 @@ async def test_the_reviewer_looks_at_files_that_its_programs_cannot_change_and_i
         assert place.verdicts == [("rowan", "APPROVED")]
 
 
-async def test_what_readers_do_not_see_is_shown_by_name_and_sent_back_whatever_the_model_says(
-    running_town: RunningTown,
-) -> None:
+async def test_what_readers_do_not_see_is_shown_and_sent_back_whatever_is_said(running_town: RunningTown) -> None:
+    hides = "NAME = 1\x0bimport os\n# -----BEGIN PRIVATE KEY-----\nos.system('cat beds.py')\n"
     async with open_reviewed(running_town) as place, awake(place.home(), clock=CLOCK) as soul:
-        await place.offer({"beds.py": "BEDS = 3  # \u202eadmin only\n"})
+        await place.offer({"beds.py": "BEDS = 3  # \u202eadmin only\n", "hides.py": hides})
         await place.ask()
         await review(soul)
-        assert "\u27e8U+202E RIGHT-TO-LEFT OVERRIDE\u27e9admin only" in place.asked[0].messages[-1].text
+        for shown in ("\u27e8U+202E RIGHT-TO-LEFT OVERRIDE\u27e9admin", "U+000B CONTROL CHARACTER\u27e9", "+os.system"):
+            assert shown in place.asked[0].messages[-1].text
         assert place.verdicts == [("rowan", "CHANGES_REQUESTED")]
         assert "RIGHT-TO-LEFT OVERRIDE" in place.pull.reviews[0].body
 
