@@ -3,7 +3,7 @@
 Usage: `python bench/echo.py [--split dev|held-out] [--limit 10]`
 
 Each pair of the corpus is a room and a message about to be sent there. The words alone raise a suspicion; then, and in
-some cases without a suspicion, a model is asked. What a small model answers is measured by `make test-model`.
+some cases without a suspicion, a model is asked.
 
 The exit code is 1 if the model would be asked about too few of the echoes that have the words of their source, or
 if words alone accuse too many others.

@@ -23,18 +23,6 @@ CONTEXT_TOKENS = 12_288
 MODEL = os.environ.get("SOUL_TEST_MODEL") or DEFAULT_MODEL
 
 
-def settings_for(base_url: str, **more: str) -> dict[str, str]:
-    """Return the settings of a home that uses the real model, with those in `more`."""
-    return {
-        "AI_GATEWAY_BASE_URL": base_url,
-        "AI_GATEWAY_MODEL": MODEL,
-        "CONTEXT_TOKENS": str(CONTEXT_TOKENS),
-        "AI_GATEWAY_IDLE_TIMEOUT_S": "300",
-        "BUDGET_TOKENS_PER_DAY": "10000000",
-        **more,
-    }
-
-
 @pytest.fixture(scope="session")
 def real_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the base URL of the running service."""

@@ -1,7 +1,7 @@
 """Proves that the rules that read words decide the labelled cases as labelled, with few exceptions.
 
 A model, here the town's scripted mind, reads what is not plainly a closing, and likes or answers it: both together are
-measured. Whether a post repeats another (`echo`) is decided by a judge: `tests/model/test_real_model_plans.py`.
+measured. Whether a post repeats another (`echo`) is decided by a judge.
 """
 
 from __future__ import annotations
