@@ -402,7 +402,7 @@ COMMANDS = (
     ),
     Row(
         "memory",
-        "Forget one memory. Also list, search, export or import what the SOUL remembers.",
+        "Forget one memory. Also list or search what the SOUL remembers.",
         typed="forget ID",
         where=_TYPED,
         commands=(
@@ -416,12 +416,6 @@ COMMANDS = (
             Row("forget", "Delete one memory and its copies.", "commands.memory:run_memory_forget", where=("page",)),
             Row(
                 "show", "Show one memory, and every earlier text about its subject.", "commands.memory:run_memory_show"
-            ),
-            Row("export", "Write all memories and profiles as JSON lines.", "commands.memory:run_memory_export"),
-            Row(
-                "import",
-                "Read an export: all of it or nothing, and each line once.",
-                "commands.memory:run_memory_import",
             ),
         ),
     ),

@@ -1,49 +1,38 @@
-"""`soul memory …`: lets the owner read, delete, export and import what the SOUL remembers."""
+"""`soul memory …`: lets the owner read and delete what the SOUL remembers."""
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict
 from datetime import date, datetime
-from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
 from common.clock import SystemClock
-from common.errors import SoulError, UsageError
-from common.files import must_be_new, write_atomic
-from common.json_lines import split_lines
+from common.errors import UsageError
 from common.settings import Settings
 from common.text.markdown import as_prose
 from common.wording import counted
 from modules.runtime.database.database import Database
-from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.runtime.journal.types import Entry
 from modules.services.agent.wakeup.context import page, wakeup_file
 from modules.services.memory.admission import Kind, Memory, Query
-from modules.services.memory.export import Restored, restore, snapshot_lines
-from modules.services.memory.export_lines import Line, parse_lines, people, without_people
 from modules.services.memory.recall import day_span
 from modules.services.memory.rows import MemoryStore
-from modules.services.rights import tombstones
-from modules.services.rights.store import not_to_be_remembered
 from soul.commands.at_hand import at_hand
 from soul.commands.beside import journal_beside
 from soul.commands.options import Kinds, MemoryKind
 from soul.commands.people import forgetting_beside
-from soul.terminal.output import printable, write_answer, write_json_lines, write_lines
+from soul.terminal.output import printable, write_answer, write_lines
 from soul.terminal.wording import moment
 
 T = TypeVar("T")
 
 _BODY_SHOWN = 100
-_STDOUT = Path("-")
 
 
 def run_memory_list(
@@ -121,62 +110,6 @@ async def forget_memory(settings: Settings, home: Home, number: str) -> str:
     async with journal_beside(settings, home, SystemClock()) as (_, journal):
         await journal.record(Entry("life", "memory", summary, "mem", "you asked for it", data={"memory": known}))
     return f"{summary}; others may tell the same (`soul memory search WORDS` finds them)"
-
-
-def run_memory_export(
-    root: Path,
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A new file; without it, the terminal.")] = None,
-) -> None:
-    """Write all memories and profiles as lines of JSON, to a new file or to standard output. Raises `UsageError`."""
-    if file is not None and file != _STDOUT:
-        must_be_new(file)
-    _, home = at_hand(root)
-    with reading(home.database) as connection:
-        lines = list(snapshot_lines(connection))
-    if file is None or file == _STDOUT:
-        write_json_lines(lines)
-        return
-    write_atomic(file, "".join(f"{line}\n" for line in lines))
-    memories, fields = (sum(one.startswith(f'{{"record":"{kind}"') for one in lines) for kind in ("memory", "profile"))
-    told = f"{counted(memories, 'memory', 'memories')} and {counted(fields, 'field')} of profiles"
-    write_lines(f"Wrote {told} to {file}")
-
-
-def run_memory_import(
-    root: Path,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `export` wrote; - for standard input.")],
-) -> None:
-    """Import an export, all of it or nothing. Raises `SoulError`, which names the line that is wrong."""
-    settings, home = at_hand(root)
-    try:
-        text = sys.stdin.read() if file == _STDOUT else file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(
-            f"{file} cannot be read: {error.strerror}", remedy="Name a file of `soul memory export`."
-        ) from error
-    except UnicodeDecodeError:
-        raise SoulError(f"{file} is not UTF-8 text", remedy="It should be what `soul memory export` wrote.") from None
-
-    async def take_in() -> str:
-        async with journal_beside(settings, home, SystemClock()) as (database, journal):
-            lines = parse_lines(split_lines(text))
-            restored, left_out = await database.run(partial(_restore, lines=lines))
-            summary = f"Took in {restored.memories} memories and {restored.fields} fields of profiles"
-            data = asdict(restored) | {"left_out": left_out}
-            await journal.record(Entry("life", "memory", summary, "mem", data=data))
-        told = f"{summary}; {restored.known} were known already"
-        whose = "left out, of people who are forgotten or deny being remembered"
-        return f"{told}; {left_out} {'was' if left_out == 1 else 'were'} {whose}" if left_out else told
-
-    write_lines(asyncio.run(take_in()))
-
-
-def _restore(connection: sqlite3.Connection, lines: Sequence[Line]) -> tuple[Restored, int]:
-    """Restore the lines about people who may be remembered; return what was restored and how many were left out."""
-    known = people(lines)
-    left_out = not_to_be_remembered(connection, known)
-    kept = without_people(lines, left_out, tombstones.forgotten(connection, known))
-    return restore(connection, kept), len(lines) - len(kept)
 
 
 def _ask(home: Home, use: Callable[[MemoryStore], Awaitable[T]]) -> T:

@@ -95,12 +95,6 @@ def write_answer(value: object, lines: Iterable[str], *, as_json: bool) -> None:
         write_lines(*lines)
 
 
-def write_json_lines(lines: Iterable[str]) -> None:
-    """Write JSON texts, one per line."""
-    sys.stdout.write("".join(f"{ascii_json(line)}\n" for line in lines))
-    sys.stdout.flush()
-
-
 def ascii_json(text: str) -> str:
     """Return `text`, which is valid JSON, with everything but printable ASCII and line feeds escaped."""
     if text.isascii() and "\x7f" not in text:

@@ -10,7 +10,6 @@ import pytest
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home
 from modules.services.memory.admission import Query
-from modules.services.memory.export import snapshot_lines
 from modules.services.owner import begin_with
 from modules.services.sessions import talks
 from soul.commands.memory import run_memory_show
@@ -35,7 +34,7 @@ async def seen_by(town: RunningTown, home: Home, owner: str) -> list[str]:
         found += [one for number in range(1, 9) for one in await memories.history(number)]
         with reading(home.database) as connection:
             keys = [one.session_key for one in talks.listed(connection, 50)]
-            shown += [*map(str, found), *snapshot_lines(connection)]
+        shown += map(str, found)
         shown.append(str(PageFacts(home, services.settings, services.clock).talk()))
         shown.append(str(keys) if "former" in str(keys) else "")
     return [one for one in shown if SECRET in one or "former" in one]

@@ -72,7 +72,6 @@ def test_a_wrong_number_is_told_with_its_bounds(home: Home, capsys: pytest.Captu
         "drafts show 9",
         "memory show 9",
         "memory forget 9",
-        "memory import no-such-file",
         "schedule --remove 9",
         "self show 9",
         "skills log tea",

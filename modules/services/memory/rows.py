@@ -22,7 +22,6 @@ from common.text.unspaced import index_tokens, take_apart
 from modules.runtime.database.database import Database
 from modules.services.memory import policy
 from modules.services.memory.admission import KINDS, PRIVATE_KINDS, Kind, Memory, NewMemory, Query
-from modules.services.memory.export_lines import MemoryLine
 from modules.services.memory.people import handles_of, with_named_accounts
 from modules.services.memory.policy import Candidate, SearchPlan, Term
 
@@ -85,14 +84,14 @@ def folded(text: str) -> str:
     return " ".join(_WORD.findall(unicodedata.normalize("NFC", bare)))
 
 
-COLUMNS = (
+_COLUMNS = (
     "id, kind, subject, body, tags, importance, source, trust, private, created_at, updated_at, last_recalled_at,"
     " recall_count, superseded_by, dids, about"
 )
 
-OURS = f"substr(source, 1, {len(FORMER_PREFIX)}) <> '{FORMER_PREFIX}'"
+_OURS = f"substr(source, 1, {len(FORMER_PREFIX)}) <> '{FORMER_PREFIX}'"
 """The condition for all memories except what a former owner said in private."""
-_LIVING = f"{OURS} AND superseded_by IS NULL"
+_LIVING = f"{_OURS} AND superseded_by IS NULL"
 _TAG_END = "\n"
 # NOTE(self): private-use letters are words to the tokenizer, and no text that is searched for contains them.
 _PUBLIC = "\ue000"
@@ -123,7 +122,7 @@ def remember(connection: sqlite3.Connection, new: NewMemory, now: datetime) -> i
 def fetch(connection: sqlite3.Connection, ids: Collection[int]) -> list[Memory]:
     """Return the rows with these ids, in this order; missing ones are left out."""
     rows = connection.execute(
-        f"SELECT {COLUMNS} FROM memories WHERE {OURS} AND id IN (SELECT value FROM json_each(?))",  # noqa: S608 - constants
+        f"SELECT {_COLUMNS} FROM memories WHERE {_OURS} AND id IN (SELECT value FROM json_each(?))",  # noqa: S608 - constants
         (json.dumps(list(ids)),),
     )
     found = {memory.id: memory for memory in map(memory_of, rows)}
@@ -141,7 +140,7 @@ def forget(connection: sqlite3.Connection, memory_id: int) -> None:
 def history(connection: sqlite3.Connection, memory_id: int) -> list[Memory]:
     """Return all memories under the kind and subject of this one, newest first; one without a subject stands alone."""
     rows = connection.execute(
-        f"SELECT {COLUMNS} FROM memories WHERE {OURS} AND (kind, subject_key) ="  # noqa: S608 - constants
+        f"SELECT {_COLUMNS} FROM memories WHERE {_OURS} AND (kind, subject_key) ="  # noqa: S608 - constants
         " (SELECT kind, subject_key FROM memories WHERE id = ?) AND (subject_key <> '' OR id = ?) ORDER BY id DESC",
         (memory_id, memory_id),
     )
@@ -176,7 +175,7 @@ def newest(
 def of_person(connection: sqlite3.Connection, did: str, limit: int, *, public_only: bool) -> list[Memory]:
     """Return living entries that rest on the words of an account, newest first."""
     rows = connection.execute(
-        f"SELECT {COLUMNS} FROM memories WHERE {_LIVING} AND instr(' ' || dids || ' ', ' ' || ? || ' ')"  # noqa: S608 - constants
+        f"SELECT {_COLUMNS} FROM memories WHERE {_LIVING} AND instr(' ' || dids || ' ', ' ' || ? || ' ')"  # noqa: S608 - constants
         " AND private <= ? ORDER BY updated_at DESC, id DESC LIMIT ?",
         (did, 0 if public_only else 1, limit),
     )
@@ -192,14 +191,9 @@ def shelves(kinds: Iterable[Kind], *, public_only: bool) -> list[str]:
 def memory_of(row: sqlite3.Row) -> Memory:
     """Return a row as a value."""
     fields: dict[str, Any] = dict(row)
-    read = {"tags": tags_of(row), "private": bool(fields["private"])}
+    read = {"tags": tuple(filter(None, row["tags"].split(_TAG_END))), "private": bool(fields["private"])}
     read |= {name: tuple(fields[name].split()) for name in ("dids", "about")}
     return Memory(**{**fields, **read})
-
-
-def tags_of(row: sqlite3.Row) -> tuple[str, ...]:
-    """Return the tags of a row."""
-    return tuple(filter(None, row["tags"].split(_TAG_END)))
 
 
 def _repeat(connection: sqlite3.Connection, entry: policy.MemoryEntry, now: datetime) -> int | None:
@@ -240,28 +234,10 @@ def _repeat(connection: sqlite3.Connection, entry: policy.MemoryEntry, now: date
     return after.id
 
 
-def insert_exported(
-    connection: sqlite3.Connection, entry: policy.MemoryEntry, line: MemoryLine, memory_id: int, successor: int | None
-) -> None:
-    """Write one memory of an export under this id, with its times, counts and successor."""
-    values = _values(entry, created_at=line.created_at, updated_at=line.updated_at) | {
-        "id": memory_id,
-        "last_recalled_at": line.last_recalled_at,
-        "recall_count": line.recall_count,
-        "superseded_by": successor,
-    }
-    _insert_row(connection, values)
-
-
 def _insert(connection: sqlite3.Connection, entry: policy.MemoryEntry, now: datetime) -> int:
-    _insert_row(connection, _values(entry, created_at=iso(now), updated_at=iso(now)))
-    return int(connection.execute("SELECT last_insert_rowid()").fetchone()[0])
-
-
-def _values(entry: policy.MemoryEntry, *, created_at: str, updated_at: str) -> dict[str, Any]:
-    return {
-        "created_at": created_at,
-        "updated_at": updated_at,
+    values = {
+        "created_at": iso(now),
+        "updated_at": iso(now),
         "kind": entry.kind,
         "subject": entry.subject,
         "body": entry.body,
@@ -276,11 +252,9 @@ def _values(entry: policy.MemoryEntry, *, created_at: str, updated_at: str) -> d
         "dids": tied(entry.dids),
         "about": tied(entry.about),
     }
-
-
-def _insert_row(connection: sqlite3.Connection, values: dict[str, Any]) -> None:
     names, marks = ", ".join(values), ", ".join("?" * len(values))
     connection.execute(f"INSERT INTO memories ({names}) VALUES ({marks})", tuple(values.values()))  # noqa: S608 - our own names
+    return int(connection.execute("SELECT last_insert_rowid()").fetchone()[0])
 
 
 def _shelf(kind: Kind, texts: Iterable[str], *, private: bool) -> str:
@@ -430,7 +404,7 @@ class _Search:
         return self._rarities[term.match]
 
     def _filters(self) -> tuple[str, list[str]]:
-        where, values = ["m.superseded_by IS NULL", OURS], []
+        where, values = ["m.superseded_by IS NULL", _OURS], []
         if self._query.kinds:
             where.append("m.kind IN (SELECT value FROM json_each(?))")
             values.append(json.dumps(list(self._query.kinds)))

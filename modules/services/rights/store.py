@@ -27,13 +27,6 @@ def get(connection: sqlite3.Connection, dids: Iterable[str]) -> dict[str, tuple[
     return {did: (Preference(**json.loads(preference)), parse_iso(read_at)) for did, preference, read_at in rows}
 
 
-def not_to_be_remembered(connection: sqlite3.Connection, dids: Iterable[str]) -> frozenset[str]:
-    """Return the accounts that are forgotten or deny embedding of their words for search."""
-    asked = frozenset(dids)
-    denying = (did for did, (preference, _) in get(connection, asked).items() if preference.embedding == "deny")
-    return frozenset(denying).union(tombstones.forgotten(connection, asked))
-
-
 def put(connection: sqlite3.Connection, did: str, preference: Preference, now: datetime) -> None:
     """Store what one person declared, and delete rows that were not read again for 30 days."""
     connection.execute(

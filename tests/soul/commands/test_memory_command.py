@@ -1,4 +1,4 @@
-"""Proves what the owner is shown of memory, whether the SOUL is awake or not, and that an export can be imported.
+"""Proves what the owner is shown of memory, whether the SOUL is awake or not.
 
 Proves what the owner sees of a prompt without any network, and that looking changes nothing.
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,27 +19,21 @@ from common.clock import FakeClock, SystemClock
 from common.errors import ConfigError, IdentityError, SoulError, UsageError
 from common.files import write_atomic
 from modules.runtime.database.database import Database
-from modules.runtime.database.file import reading
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.services.agent.prompt.fitting import Audience
 from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import MemoryStore
-from modules.services.rights import store, tombstones
-from modules.services.rights.policy import Preference
 from modules.services.sessions.archives import prepared
 from soul.command_table import rows_at
 from soul.commands.memory import (
     forget_memory,
-    run_memory_export,
-    run_memory_import,
     run_memory_list,
     run_memory_search,
     run_memory_show,
 )
 from soul.commands.options import MemoryKind, PromptAudience
 from soul.commands.owner_commands import OwnerCommands
-from soul.commands.people import run_forget
 from soul.commands.prompt import run_prompt
 from tests.known_profiles import set_profiles
 from tests.owner_lines import answered
@@ -83,12 +75,6 @@ def home(tmp_path: Path) -> Home:
     home = make_home(tmp_path / "rowan")
     remember(home, FIRST, PUBLIC)
     return home
-
-
-def told_in(export: str) -> list[dict[str, Any]]:
-    """Return the lines of an export without the numbers, which each home assigns itself."""
-    lines = [json.loads(line) for line in export.splitlines()]
-    return [{key: value for key, value in line.items() if key not in {"id", "superseded_by"}} for line in lines]
 
 
 def listed(home: Home, **more: Any) -> None:
@@ -278,96 +264,6 @@ async def test_a_memory_that_is_forgotten_while_the_soul_sleeps_is_not_what_it_w
     assert "Fennimore" not in str(running_town.mind.asked[-1])
 
 
-def test_a_copy_comes_back_in_another_home_and_once(
-    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    remember(home, CHANGED)
-    other, file = make_home(tmp_path / "reed"), tmp_path / "copy.jsonl"
-    remember(other)
-    run_memory_export(home.root, None)
-    printed = capsys.readouterr().out
-    run_memory_export(home.root, file)
-    assert file.read_text() == printed
-    wrote = f"Wrote 3 memories and 2 fields of profiles to {file}\n"
-    assert (file.stat().st_mode & 0o777, capsys.readouterr().out) == (0o600, wrote)
-    for refused in (file, tmp_path / "none" / "copy.jsonl"):
-        with pytest.raises(UsageError):
-            run_memory_export(other.root, refused)
-    assert (file.read_text(), (tmp_path / "none").exists()) == (printed, False)
-    run_memory_import(other.root, file)
-    assert capsys.readouterr().out == "Took in 3 memories and 2 fields of profiles; 0 were known already\n"
-    run_memory_import(other.root, file)
-    assert capsys.readouterr().out == "Took in 0 memories and 0 fields of profiles; 5 were known already\n"
-    run_memory_export(other.root, None)
-    assert told_in(capsys.readouterr().out) == told_in(printed)
-    with reading(other.database) as connection:
-        told = [row["summary"] for row in connection.execute("SELECT summary FROM journal ORDER BY id")]
-    assert told[0] == "Took in 3 memories and 2 fields of profiles"
-
-
-def test_whom_the_home_may_not_remember_stays_out_of_it_when_a_copy_comes_back(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    forgotten, denies = "did:plc:ebba", "did:plc:olle"
-    source = f"thread:at://{forgotten}/app.bsky.feed.post/3k"
-    home, other = make_home(tmp_path / "rowan"), make_home(tmp_path / "reed")
-    file = tmp_path / "copy.jsonl"
-    older = NewMemory("lesson", "tea", "Two minutes.")
-    theirs = replace(older, body="Ebba takes five.", dids=(forgotten, "did:plc:kit"))
-    naming = (NewMemory("fact", "tide", f"Of {one[-4:]}.", about=(one,)) for one in (forgotten, denies))
-    remember(home, older, theirs, replace(PUBLIC, dids=(denies,)), replace(FIRST, source=source), *naming)
-    run_memory_export(home.root, file)
-
-    async def know(database: Database, clock: FakeClock) -> None:
-        await database.run(lambda rows: tombstones.bury(rows, forgotten, clock.now(), muted=False))
-        await database.run(lambda rows: store.put(rows, denies, Preference(embedding="deny"), clock.now()))
-
-    asyncio.run(live(other, know))
-    capsys.readouterr()
-    for taken, fields, known in ((3, 2, 0), (0, 0, 5)):
-        run_memory_import(other.root, file)
-        told = f"Took in {taken} memories and {fields} fields of profiles; {known} were known already"
-        assert capsys.readouterr().out.startswith(f"{told}; 3 were left out")
-    listed(other)
-    assert [line.split()[4] for line in capsys.readouterr().out.splitlines()] == ["tide:", "clocks:"]
-    run_memory_export(other.root, None)
-    after = capsys.readouterr().out
-    assert "Two minutes." in after
-    assert not [
-        word for word in (forgotten, denies, "Ebba", "Kit") if word in after.replace(f'"about":["{denies}"]', "")
-    ]
-
-
-@pytest.mark.slow
-def test_a_copy_can_come_by_standard_input(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    run_memory_export(home.root, Path("-"))
-    command = [sys.executable, "-m", "soul.cli", "memory", "import", "-", "--home", str(home.root)]
-    taken = subprocess.run(command, input=capsys.readouterr().out, capture_output=True, text=True, check=True)
-    assert taken.stdout.startswith("Took in 0 memories")
-
-
-def test_a_wrong_line_is_named_and_nothing_comes_in(home: Home, tmp_path: Path) -> None:
-    file = tmp_path / "copy.jsonl"
-    run_memory_export(home.root, file)
-    other = make_home(tmp_path / "reed")
-    remember(other)
-    lines = file.read_text().splitlines()
-    file.write_text("\n".join([*lines[:2], lines[2].replace("person", "gossip"), *lines[3:]]))
-    with pytest.raises(SoulError, match="Line 3: kind") as caught:
-        run_memory_import(other.root, file)
-    assert "Nothing was taken in" in caught.value.remedy
-    with reading(other.database) as connection:
-        assert connection.execute("SELECT count(*) FROM memories").fetchone()[0] == 0
-
-
-def test_a_file_that_cannot_be_read_is_named(home: Home, tmp_path: Path) -> None:
-    with pytest.raises(SoulError, match=r"gone\.jsonl cannot be read"):
-        run_memory_import(home.root, tmp_path / "gone.jsonl")
-    (tmp_path / "latin.jsonl").write_bytes("ü".encode("latin-1"))
-    with pytest.raises(SoulError, match=r"latin\.jsonl is not UTF-8"):
-        run_memory_import(home.root, tmp_path / "latin.jsonl")
-
-
 def test_all_of_it_works_while_the_soul_is_awake(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     async def meanwhile(database: Database, clock: FakeClock) -> None:
         await MemoryStore(database).save(replace(PUBLIC, subject="ana", body="Ana paints."), clock.now())
@@ -474,29 +370,3 @@ def test_without_a_home_or_a_soul_it_says_what_is_missing(written_home: Home, tm
     written_home.soul.unlink()
     with pytest.raises(IdentityError):
         run_prompt(written_home.root, as_json=False)
-
-
-@pytest.mark.parametrize("is_old", [False, True], ids=["of this version", "of the version before"])
-async def test_a_note_that_went_with_somebody_does_not_come_back_with_an_export(
-    running_town: RunningTown, tmp_path: Path, *, is_old: bool
-) -> None:
-    home, did = running_town.make_home("rowan"), running_town.account("quillon")
-    running_town.network.post_as(did, "@rowan.test which roof is louder?")
-    async with awake(home) as life:
-        await life.look()
-        memories, now = life.app.services.knowledge.stores.memories, life.app.services.clock.now()
-        for new in (
-            NewMemory("person", "Quillon, @quillon.test", "Owes seven lanterns.", source="owner:main"),
-            NewMemory("preference", "mutes", f"Never answer {did} on Mondays.", source="owner:main"),
-        ):
-            await memories.save(new, now)
-    target = tmp_path / "export.jsonl"
-    await asyncio.to_thread(run_memory_export, home.root, target)
-    if is_old:
-        lines = [json.loads(line) for line in target.read_text().splitlines()]
-        target.write_text("".join(json.dumps({k: v for k, v in one.items() if k != "about"}) + "\n" for one in lines))
-    await asyncio.to_thread(run_forget, home.root, did, as_json=False, yes=True)
-    await asyncio.to_thread(run_memory_import, home.root, target)
-    async with awake(home) as life:
-        kept = [one.body for one in await life.app.services.knowledge.stores.memories.listed()]
-    assert [one for one in kept if "lanterns" in one or did in one] == []
