@@ -104,11 +104,6 @@ COMMANDS = (
         "Serve other tools (Model Context Protocol, over standard input and output): status, memory, drafts.",
         "commands.mcp:run_mcp",
     ),
-    Row(
-        "report",
-        "Collect what a bug report needs, safe to publish: versions, settings, the checks of `doctor`, last errors.",
-        "commands.report:run_report",
-    ),
     Row("backup", "Save the home in one file.", "commands.backup:run_backup"),
     Row(
         "restore",

@@ -135,7 +135,7 @@ def problem_of(error: Exception) -> tuple[str, str]:
     if isinstance(error, SoulError):
         return f"I could not answer this message: {str(error).removesuffix('.')}.", error.remedy or _REMEDY
     what = f"I could not answer this message because of a fault in the program ({type(error).__name__}: {error})."
-    return what, "Send it again. If that fails too, `soul logs` shows the fault, and `soul report` collects it."
+    return what, "Send it again. If that fails too, `soul logs` shows the fault."
 
 
 @dataclass(slots=True, kw_only=True)

@@ -47,12 +47,6 @@ def log_lines(raw: Iterable[str], timezone: str) -> Iterator[str]:
     yield from (_line(entry, kind, timezone) for kind, entry in _entries(raw))
 
 
-def logged(folder: Path) -> Iterator[tuple[LineKind, dict[str, Any]]]:
-    """Yield the log entries that people should see, oldest first, each with its kind."""
-    for path in _files(folder):
-        yield from _entries(_read(path, {}))
-
-
 def newest_lines(folder: Path, timezone: str, most: int, *, kind: str = "", words: str = "") -> list[str]:
     """Return up to `most` lines, newest first; only those of `kind`, if given, and only those with `words`."""
     found: list[str] = []

@@ -253,7 +253,7 @@ async def _begin(app: App) -> None:
 def _fault(error: Exception) -> SoulError:
     """Return what the owner is told about a bug of the program."""
     told = f"Internal error: {type(error).__name__}: {error}"
-    return SoulError(told, remedy="`soul report` writes a file for a bug report.")
+    return SoulError(told, remedy="`soul logs` shows the fault.")
 
 
 async def _logs_in(app: App, ended: asyncio.Event, *, take_over: bool) -> bool:

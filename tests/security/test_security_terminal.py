@@ -80,7 +80,6 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "tasks": [()],
     "schedule": [(), ("--remove", "1")],
     "logs": [()],
-    "report": [()],
     "backup": [(f"/dev/null/{HOSTILE.replace(chr(0), '')}",)],
     "restore": [(f"/dev/null/{HOSTILE.replace(chr(0), '')}",)],
     "config check": [()],

@@ -135,16 +135,6 @@ def has_tables(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
 
 
-def sizes_of_tables(connection: sqlite3.Connection) -> dict[str, int]:
-    """Return how many rows each table has, by name; the search index and SQLite's own tables are left out."""
-    names = [str(row["name"]) for row in connection.execute("PRAGMA table_list") if row["type"] == "table"]
-    return {
-        name: int(connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0])  # noqa: S608 - names of tables
-        for name in sorted(names)
-        if not name.startswith("sqlite_")
-    }
-
-
 def damaged(path: Path, problem: object) -> StorageError:
     """Return the error for a damaged database."""
     return StorageError(
