@@ -14,7 +14,7 @@ from common.text.closings import asks
 from common.text.injections import gives_orders
 from common.text.patterns import lazy
 
-RequestKind = Literal["know", "forget", "no_reply", "reply_again", "why"]
+RequestKind = Literal["know", "forget", "no_reply", "reply_again", "why", "delete"]
 
 MOST_CHARS = 6_000
 """How much of a text is read: five direct messages of the longest kind, which may come at once."""

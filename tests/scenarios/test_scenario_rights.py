@@ -499,3 +499,36 @@ async def test_who_is_forgotten_is_not_looked_up_for_what_others_write_in_the_sa
         soul.passes(600)
         await soul.look()
     assert places_that_hold(home.root, quillon) == []
+
+
+async def test_a_reply_is_deleted_for_whom_it_answers_or_names_and_for_nobody_else(running_town: RunningTown) -> None:
+    home, network, said = home_of(running_town), running_town.network, "I saw to it."
+    running_town.mind.answer = answering({"take it down": "delete"}, said)
+    network.post_as(running_town.account("quillon"), "@rowan.test which roof is louder?")
+    async with awake(home) as soul:
+        await soul.look()
+        ours = next(one.uri for one in network.posts(10) if one.text == TALK.format(1))
+        for name, left in (("sam", [TALK.format(1), said]), ("quillon", [said, said])):
+            network.post_as(running_town.account(name), "take it down, it is not true of me", reply_to_uri=ours)
+            await soul.look()
+            await soul.send()
+            assert running_town.texts("rowan") == left
+            assert (await what_became(soul, f"{name}.test"))[-1] == "answered"
+
+
+async def test_with_drafts_a_deletion_waits_for_the_owner_and_the_answer_says_so(running_town: RunningTown) -> None:
+    home, network = home_of(running_town, SOUL_APPROVAL="drafts"), running_town.network
+    running_town.mind.answer = answering({"take it down": "delete"})
+    network.post_as(running_town.account("quillon"), "@rowan.test which roof is louder?")
+    async with awake(home) as soul:
+        await soul.look()
+        await soul.app.services.outbox.approve((await soul.app.services.outbox.held())[0].id)
+        await soul.send()
+        network.post_as(running_town.account("quillon"), "@rowan.test please take it down")
+        await soul.look()
+        held = await soul.app.services.outbox.held()
+        assert {one.kind for one in held} == {"delete", "reply"}
+    (asked,) = asked_of(running_town, "rights-answer")
+    assert isinstance(asked.facts.about, QuestionFacts)
+    assert "approval" in "".join(asked.facts.about.fields["facts"])
+    assert running_town.texts("rowan") == [TALK.format(1)]

@@ -263,6 +263,7 @@ def _asks_for_work(line: str) -> bool:
 
 _RIGHTS = (
     ("reply_again", re.compile(r"\b(?:reply|answer|write|talk)\b.{0,40}\bagain\b", re.IGNORECASE)),
+    ("delete", re.compile(r"\b(?:delete|remove|take down)\b.{0,20}\byour (?:post|reply)\b", re.IGNORECASE)),
     ("forget", re.compile(r"\b(?:forget|delete|erase|wipe|remove)\b.{0,60}\b(?:me|my|mine)\b", re.IGNORECASE)),
     ("know", re.compile(r"\b(?:know|store|stored|keep|remember)\b.{0,40}\b(?:me|my|mine)\b", re.IGNORECASE)),
     ("no_reply", re.compile(r"\b(?:do not|don't|stop|never)\b.{0,40}\b(?:reply|answer|writ)|leave me", re.IGNORECASE)),
@@ -392,7 +393,10 @@ _HANDED: Mapping[str, Callable[[Fields], Json]] = {
 _SENTENCES: Mapping[str, str] = {
     "introduction": "introduction",
     "peer-announcement": "found",
-    **{f"rights-answer: {kind}": f"right_{kind}" for kind in ("know", "forget", "no_reply", "reply_again", "why")},
+    **{
+        f"rights-answer: {kind}": f"right_{kind}"
+        for kind in ("know", "forget", "no_reply", "reply_again", "why", "delete")
+    },
 }
 """Questions answered with a sentence in the first tool, with their heading in `talk.yaml`."""
 

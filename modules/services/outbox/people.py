@@ -9,11 +9,12 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Literal, get_args
 
+from adapters.atproto.richtext import detect_mentions
 from common.clock import iso
 from common.person import Person
 from modules.runtime.database.people import PersonalRows, PersonalTable
 from modules.services.outbox import store
-from modules.services.outbox.bodies import IntentKind
+from modules.services.outbox.bodies import IntentKind, ReplyBody
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.rules import counts
 from modules.services.outbox.types import ACTIVE_STATES, STANDS, Intent
@@ -85,6 +86,27 @@ def replies_to(connection: sqlite3.Connection, did: str) -> list[str]:
     )
     address = f"at://{did}/"
     return [str(row[0]) for row in connection.execute(query, (len(address), address, _LAST_REPLIES))]
+
+
+def about_account(connection: sqlite3.Connection, did: str, handle: str, own_did: str, *, answered: str) -> str:
+    """Return the address of the SOUL's own post that `answered` is, if it answers the account or names its handle.
+
+    If `answered` is not the SOUL's, it is the SOUL's newest reply to the account that stands. "" if there is none.
+    """
+    if answered.startswith(f"at://{own_did}/"):
+        one = store.at_address(connection, answered)
+        found = [one] if one and (_answers(one, did) or _names(one.body.public_text, handle)) else []
+    else:
+        found = [one for key in replies_to(connection, did) if (one := store.get(connection, key))]
+    return next((one.result_uri for one in found if one.result_uri and not store.is_deleted(connection, one)), "")
+
+
+def _answers(one: Intent, did: str) -> bool:
+    return one.target.startswith(f"at://{did}/") or (isinstance(one.body, ReplyBody) and one.body.told_to == did)
+
+
+def _names(text: str, handle: str) -> bool:
+    return any(text[span.start + 1 : span.end].lower() == handle.lower() for span in detect_mentions(text))
 
 
 def said_to(connection: sqlite3.Connection, did: str, *, apart_from: str, most: int) -> list[Intent]:

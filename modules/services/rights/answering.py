@@ -48,9 +48,19 @@ from modules.services.explanation.rendering import story_of
 from modules.services.explanation.story import Story
 from modules.services.inbox.messages import MESSAGES
 from modules.services.inbox.received import MESSAGES_OF_PEOPLE
-from modules.services.outbox.people import ACTS_OF_PEOPLE, ActKind, counts_by_kind, messages_to, replies_to
+from modules.services.outbox.bodies import DeleteBody
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.people import (
+    ACTS_OF_PEOPLE,
+    ActKind,
+    about_account,
+    counts_by_kind,
+    messages_to,
+    replies_to,
+)
 from modules.services.outbox.rules import counts
 from modules.services.outbox.rules.rules import REQUESTS, EtiquetteRule
+from modules.services.outbox.types import ProposedAction
 from modules.services.rights import store, tombstones
 from modules.services.rights.forgetting import Forgetting
 from modules.services.rights.mute import want_no_reply
@@ -308,6 +318,7 @@ _SUMMARIES: dict[RequestKind, str] = {
     "no_reply": "@{} asked for no reply",
     "reply_again": "@{} allows replies again",
     "why": "@{} asked why they were answered",
+    "delete": "@{} asked for a post or reply about them to be deleted",
 }
 
 
@@ -326,6 +337,7 @@ class PersonRequests:
         database: who is muted, and who asked for no reply.
         journal: counts the turns and records the requests.
         clock: the time.
+        outbox: deletes our own posts and replies.
         owner_is_visitor: whether visitors use the owner's account too; it is then answered like any other.
 
     """
@@ -340,6 +352,7 @@ class PersonRequests:
     database: Database
     journal: Journal
     clock: Clock
+    outbox: Outbox
     owner_is_visitor: bool = False
     _read: LRUCache[str, Reading] = field(default_factory=lambda: LRUCache(_MOST_READ), init=False)
 
@@ -480,12 +493,28 @@ class PersonRequests:
             at = await self._ask_to_forget(asked.did, is_answered=False)
             hours = math.ceil((at - now).total_seconds() / (HOUR_MS / 1000))
             return [self.skills.render(SKILL, "Facts", "forgotten" if hours <= 1 else "forgotten again", hours=hours)]
+        if kind == "delete":
+            return [self.skills.render(SKILL, "Facts", await self._delete(asked))]
         if kind == "no_reply":
             for entry in await self.database.run(partial(want_no_reply, did=asked.did, now=now)):
                 await self.journal.record(entry)
         else:
             await self.database.run(partial(store.allow_replies, did=asked.did))
         return [self.skills.render(SKILL, "Facts", "asked")]
+
+    async def _delete(self, asked: Addressed) -> str:
+        """Delete the post or reply that is meant; return the fact in the skill that says what became of it.
+
+        It is the one that `asked` answers, if it answers or names the person; elsewhere our newest reply to them.
+        """
+        before = await self.outbox.accepted(asked.uri, "delete")
+        if not before:
+            about = partial(about_account, did=asked.did, handle=asked.handle, own_did=self.story.own_did())
+            uri = await self.database.run(partial(about, answered=asked.answers))
+            action = ProposedAction(DeleteBody(uri=uri), cause_id=asked.uri, urgent=True)
+            submitted = await self.outbox.submit(action) if uri else None
+            before = [submitted.intent] if submitted and submitted.accepted else []
+        return ("delete waits" if before[0].state == "held" else "deleted") if before else "nothing to delete"
 
     async def _ask_to_forget(self, did: str, *, is_answered: bool) -> datetime:
         """Store the request to forget a person and return when it is due; the earlier of two requests holds."""

@@ -118,5 +118,6 @@ def build_person_requests(services: Services, sentences: SentenceAsker) -> Perso
         database=services.database,
         journal=services.journal,
         clock=clock,
+        outbox=services.outbox,
         owner_is_visitor=settings.owner_is_visitor,
     )

@@ -177,6 +177,7 @@ async def test_work_with_a_telling_title_is_worth_a_post_that_holds_its_link() -
     [
         ("One more thing before I go, @maren.test: what do you know about me?", "know"),
         ("please forget me", "forget"),
+        ("please delete your reply about me", "delete"),
         ("you may answer me again", "reply_again"),
         ("Why does slate hum?", "none"),
     ],
