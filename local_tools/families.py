@@ -44,7 +44,15 @@ FAMILIES: Mapping[str, Sequence[str]] = {
     "workspace": (
         *("workspace_create", "workspace_find", "create_memo", "plan_create", "plan_claim_task", "workspace_finish"),
     ),
-    "self": ("self_read", "self_update", "profile_update", "skill_propose", "memory_history", "self_improve"),
+    "self": (
+        "self_read",
+        "self_update",
+        "profile_update",
+        "skill_propose",
+        "memory_history",
+        "talk_forget",
+        "self_improve",
+    ),
     "schedules": ("schedule_add", "schedule_list", "schedule_remove"),
 }
 """The tools of each family; the skill `own-tools` describes the families to the model."""

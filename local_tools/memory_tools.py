@@ -20,7 +20,7 @@ from common.session_keys import OWNER_SESSION, is_main
 from common.text.handles import named_handles
 from common.text.untrusted import clean, one_line
 from local_tools.reading import sources_of
-from local_tools.words import OWN_TOOLS, ToolWords
+from local_tools.words import OWN_TOOLS, NoInput, ToolWords
 from modules.lives.growth.policy import ReadingTurn
 from modules.lives.rhythm import OwnTimeTurn
 from modules.runtime.journal.rows import Journal
@@ -149,6 +149,7 @@ class MemoryTools:
         owner_words: what the owner wrote in their current session.
         onboarding_due: whether the first conversation with the owner is not over; only then its tool exists.
         complete: ends it, with the profiles of the SOUL and of the owner.
+        forget_talk: remembers nothing further of what was said in private until now.
         timezone: the time zone of days; "" is the machine's own.
 
     """
@@ -162,6 +163,7 @@ class MemoryTools:
     owner_words: Callable[[], Awaitable[Sequence[str]]]
     onboarding_due: Callable[[], bool]
     complete: Complete
+    forget_talk: Callable[[], Awaitable[None]]
     session_of: Callable[[Turn], str] = session_key_of
     timezone: str = ""
     words: ToolWords = field(init=False)
@@ -238,6 +240,14 @@ class MemoryTools:
             return self.words.error("No Memory", number=args.id)
         found = [memory for memory in await self.store.history(args.id) if self._may_see(memory, turn)]
         return self._told(found)
+
+    async def forget(self, _: NoInput, turn: Turn) -> ToolResult:
+        if not self._is_owners(turn):
+            return self.words.error("Own Session")
+        await self.forget_talk()
+        summary = "What was said to you in private until now is not remembered further"
+        await self.journal.record(Entry("life", "memory", summary, "mem", "you asked for it"))
+        return self.words.done("Talk Forgotten")
 
     async def update_profile(self, args: ProfileUpdateInput, turn: Turn) -> ToolResult:
         if not self._is_owners(turn):
@@ -322,6 +332,7 @@ def memory_tools(tools: MemoryTools) -> Sequence[Tool]:
             tool("profile_update", ProfileUpdateInput, "self", owner, tools.update_profile, named_only=True),
             from_line=frozenset({"value", "evidence"}),
         ),
+        tool("talk_forget", NoInput, "self", owner, tools.forget, named_only=True),
         tool(
             "complete_commissioning",
             OnboardingInput,

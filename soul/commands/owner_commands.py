@@ -238,7 +238,7 @@ class OwnerCommands(Commands):
             is_own = outcome.archive.distilled.provenance is Provenance.OWNER
             shown = "" if is_own else " (shown only by a search of its memory, as the conversation held others' words)"
             if await self._services.database.run(partial(is_cut, session_id=outcome.archive.session_id)):
-                shown += "; nothing that was said before you had a memory forgotten is kept"
+                shown += "; nothing that was said before you had it forgotten is kept"
             return [f"This conversation is over, with {notes} kept of it{shown}; your next line begins another"]
         return [f"No conversation was ended: {outcome.reason}"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from modules.services.agent.tools.executor import Executor, Registry
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.memory.admission import BODY_LENGTH, KINDS, Memory, NewMemory, kinds_from
 from modules.services.memory.profiles import ProfileFields, Profiles
+from modules.services.rights.forgetting import forget_talk
 from tests.known_profiles import set_profiles
 from tests.modules.services.memory.memory_home import SKILLS, MemoryHome, open_memory_home
 from tests.shipped_skills import SHIPPED
@@ -87,6 +89,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
             owner_words=owner_words,
             onboarding_due=due,
             complete=complete,
+            forget_talk=partial(memory_home.database.run, forget_talk),
             timezone="UTC",
         )
         executor = Executor(Registry(memory_tools(tools), social_only=True), SHIPPED)

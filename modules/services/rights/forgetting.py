@@ -89,6 +89,12 @@ _REASON = "somebody is forgotten"
 _NOTES = {"held": "a change waits for your approval: {see}", "refused": "not changed: {why}"}
 
 
+def forget_talk(connection: sqlite3.Connection) -> None:
+    """Remember nothing further of what the owner and the SOUL said in private until now."""
+    leave_unkept(connection)
+    delete_owner_lines(connection)
+
+
 class Forgetting:
     """Finds and deletes what the home holds of a person.
 
@@ -184,8 +190,7 @@ class Forgetting:
         def delete(connection: sqlite3.Connection) -> None:
             know_person(connection, trace.person, trace.without_copies)
             memory_rows.forget(connection, memory.id)
-            leave_unkept(connection)
-            delete_owner_lines(connection)
+            forget_talk(connection)
             for statement in (one for store_of in STORES for one in store_of.copies):
                 connection.execute(statement)
 

@@ -29,6 +29,7 @@ from modules.services.day.gathering import DayReader
 from modules.services.exchanges import PublicPosts, TalkSearch
 from modules.services.pictures.choosing import PageBrowser, PictureFinder
 from modules.services.repositories import RepositoryReader
+from modules.services.rights.forgetting import forget_talk
 from soul.composition.services import Services
 from soul.composition.wiring.bluesky import BlueskyState
 
@@ -155,6 +156,7 @@ def _memory_tools(services: Services) -> Sequence[Tool]:
         owner_words=knowledge.owner_words,
         onboarding_due=knowledge.onboarding.due,
         complete=knowledge.onboarding.complete,
+        forget_talk=partial(services.database.run, forget_talk),
         timezone=services.settings.soul_timezone,
     )
     return memory_tools(tools)

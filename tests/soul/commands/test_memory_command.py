@@ -165,10 +165,34 @@ async def test_a_memory_that_was_forgotten_does_not_come_back_when_the_talk_ends
         assert said in "".join(str(one) for one in running_town.mind.asked[-1].messages), "the talk itself goes on"
         commands = OwnerCommands(rows=rows_at("terminal"), app=life.app, ended=asyncio.Event())
         line = (await commands.obey("/new"))[0][0]
-        assert "with 1 note kept of it; nothing that was said before you had a memory forgotten is kept" in line
+        assert "with 1 note kept of it; nothing that was said before you had it forgotten is kept" in line
         memories = [one.body for one in await life.app.services.knowledge.stores.memories.listed()]
         await answered(life.app.owner, "Good morning.")
-        assert "memory forgotten" not in (await commands.obey("/new"))[0][0], "that was in another talk"
+        assert "forgotten" not in (await commands.obey("/new"))[0][0], "that was in another talk"
+    assert memories == ["Of a ferry."]
+
+
+async def test_what_the_owner_says_to_forget_becomes_no_memory(running_town: RunningTown) -> None:
+    def mind(asked: ChatRequest) -> Completion:
+        offers, line = {one.name for one in asked.offers}, asked.messages[-1]
+        if "keep_memories" in offers:
+            kept = [word for word in ("sister", "ferry") if word in line.text]
+            return call("keep_memories", summary=f"Of a {' and a '.join(kept)}.")
+        if line.role == "user" and "Forget that" in line.text:
+            return call("more_tools", family="self")
+        if line.role == "tool" and "talk_forget" in offers and "Nothing that" not in line.text:
+            return call("talk_forget")
+        return Completion("Very well, that is how it shall be from now on.")
+
+    running_town.mind.answer = mind
+    async with awake(running_town.make_home("rowan")) as life:
+        await answered(life.app.owner, "My sister is expecting a child, and nobody knows.")
+        await answered(life.app.owner, "Forget that.")
+        for line in ("When does the ferry sail on Mondays?", "And when on Tuesdays, if it sails at all?"):
+            await answered(life.app.owner, line)
+        commands = OwnerCommands(rows=rows_at("terminal"), app=life.app, ended=asyncio.Event())
+        await commands.obey("/new")
+        memories = [one.body for one in await life.app.services.knowledge.stores.memories.listed()]
     assert memories == ["Of a ferry."]
 
 
