@@ -17,6 +17,8 @@ from modules.services.agent.tools.policy import allowed
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.skills.skills import Skills
 
+COMMANDS = "commands"
+"""The family that, once open, also lists what the owner can type."""
 FAMILIES: Mapping[str, Sequence[str]] = {
     "bluesky": (
         *("bluesky_reply", "bluesky_like", "bluesky_repost", "bluesky_limit_replies", "bluesky_delete_post"),
@@ -54,6 +56,7 @@ FAMILIES: Mapping[str, Sequence[str]] = {
         "self_improve",
     ),
     "schedules": ("schedule_add", "schedule_list", "schedule_remove"),
+    COMMANDS: ("pause_acts",),
 }
 """The tools of each family; the skill `own-tools` describes the families to the model."""
 _FAMILY_OF = {name: family for family, names in FAMILIES.items() for name in names}
@@ -70,8 +73,10 @@ def in_families(tools: Sequence[Tool]) -> Sequence[Tool]:
     return [replace(tool, family=_FAMILY_OF.get(tool.name, "")) for tool in tools]
 
 
-def registry_of(tools: Sequence[Tool], skills: Skills, *, social_only: bool) -> Registry:
+def registry_of(tools: Sequence[Tool], skills: Skills, *, social_only: bool, commands: Sequence[str]) -> Registry:
     """Return a registry of the tools, each in its family, and of the one that opens a family.
+
+    `commands` are those that the owner can type, one line each.
 
     Raises:
         ValueError: two tools have the same name, or a family names a tool that does not exist.
@@ -97,7 +102,8 @@ def registry_of(tools: Sequence[Tool], skills: Skills, *, social_only: bool) -> 
             and tool.name not in names
             and allowed(tool, unmixed, social_only=social_only)
         ]
-        return words.done("Family Open", names=", ".join(names), missing=", ".join(missing))
+        listed = "\n".join(commands) if args.family.strip() == COMMANDS else ""
+        return words.done("Family Open", names=", ".join(names), missing=", ".join(missing), commands=listed)
 
     opening = words.tool(MORE_TOOLS, MoreToolsInput, "self", Provenance.OWNER, open_family, effect="look")
     told = {family: skills.subsection(OWN_TOOLS, "Families", family).strip() for family in FAMILIES}

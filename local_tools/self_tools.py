@@ -23,6 +23,7 @@ from local_tools.memory_tools import session_key_of
 from local_tools.words import OWN_TOOLS, NoInput, ToolWords
 from modules.lives.growth.policy import OF_APPROVAL, OF_WISH, ReflectionTurn, adds_wish, objection
 from modules.lives.rhythm import OwnTimeTurn
+from modules.runtime.control import Control
 from modules.runtime.home import Home, read_self
 from modules.services.agent.tools.policy import edited
 from modules.services.agent.tools.types import OwnerRequest, Tool, ToolResult, Turn
@@ -62,6 +63,12 @@ class LinesAdded(BaseModel):
     reason: str
 
 
+class PauseInput(BaseModel):
+    """Why the owner wants a pause, in their words."""
+
+    reason: str = ""
+
+
 class DayReadInput(BaseModel):
     """The day, as 2026-01-31; today if it is left out."""
 
@@ -94,6 +101,11 @@ class SelfTools:
         framed = Framer(self.skills, self.rng).frame("reading", author="your program", uri="", text=told_text(summary))
         framed = self.words.answer("Day Told", day=framed)
         return ToolResult(framed, provenance=None if summary.is_own else Provenance.STRANGER)
+
+    async def pause(self, args: PauseInput, turn: Turn) -> ToolResult:
+        """Pause the SOUL, as `/pause` does. What ends a pause is left to the owner."""
+        Control(self.home.memory).pause(one_line(args.reason, _REASON_CHARS))
+        return self.words.done("Paused")
 
     async def update(self, args: SelfUpdateInput, turn: Turn) -> ToolResult:
         cites: tuple[str, ...] = (turn.cause_id,) if turn.cause_id else ()
@@ -193,6 +205,7 @@ def self_tools(tools: SelfTools) -> Sequence[Tool]:
     update = tool("self_update", SelfUpdateInput, "self", own, tools.update, holdable=True, given=given)
     return (
         tool("day_read", DayReadInput, "self", Provenance.OWNER, tools.day, effect="look", fits=is_owners_own),
+        tool("pause_acts", PauseInput, "self", Provenance.OWNER, tools.pause, named_only=True, fits=is_owners_own),
         tool("self_read", NoInput, "self", own, tools.read, effect="look"),
         replace(update, from_line=frozenset({"reason"}), as_edit=tools.as_edit),
     )

@@ -47,6 +47,11 @@ class Row:
         return f"{self.name} {self.typed}".rstrip()
 
     @property
+    def summary(self) -> str:
+        """What it does, as slash commands show it."""
+        return self.help.partition(". ")[0].rstrip(".")
+
+    @property
     def needs_words(self) -> bool:
         """Whether something must follow the name of the slash command."""
         return any(not word.startswith("[") for word in self.typed.split())
@@ -464,7 +469,7 @@ class Commands:
 
     async def run_help(self, _: str) -> Sequence[str]:
         width = max(len(row.usage) for row in self.rows.values())
-        listed = [f"  /{row.usage:<{width}}  {row.help.partition('. ')[0].rstrip('.')}" for row in self.rows.values()]
+        listed = [f"  /{row.usage:<{width}}  {row.summary}" for row in self.rows.values()]
         return [*listed, f"  {self.otherwise}"]
 
 

@@ -70,6 +70,20 @@ async def test_a_life_without_github_is_told_of_no_family_for_it(running_town: R
     assert "there is no such family here" in running_town.mind.asked[1].messages[-1].text
 
 
+async def test_who_wants_quiet_gets_a_pause_and_is_told_the_commands_for_what_no_tool_does(
+    running_town: RunningTown,
+) -> None:
+    acts = [call("more_tools", family="commands"), call("pause_acts", reason="until tomorrow"), Completion("Paused.")]
+    running_town.mind.answer = lambda _: acts.pop(0)
+    async with awake(running_town.make_home("rowan")) as life:
+        await answered(life.app.owner, "Leave acme/garden, and be quiet until tomorrow.")
+        standing = life.app.services.control.standing()
+    told = running_town.mind.asked[1].messages[-1].text
+    assert all(f"/{typed}" in told for typed in ("unwatch REPO", "task [leave] TASK", "resume", "ritual NAME"))
+    assert "until tomorrow" in str(standing)
+    assert not standing.may_act
+
+
 async def test_a_prompt_names_no_tool_that_its_turn_does_not_offer(running_town: RunningTown) -> None:
     town, phones = running_town, [Phone(running_town, name) for name in ("owner", "kit")]
     town.mind.answer = replying("The slate keeps the rain out, and the sound in.")

@@ -39,6 +39,8 @@ THE_OWNERS_OWN_WORDS = {
     "want_to_know",  # a question that waits; nothing leaves
     "plan_claim_task",  # what is done then asks all rules by itself
     "profile_update",
+    "talk_forget",
+    "pause_acts",  # lets less leave
     "schedule_add",
     "schedule_remove",
     "self_improve",  # begins a proposal, which waits for approval itself

@@ -30,6 +30,7 @@ from modules.services.exchanges import PublicPosts, TalkSearch
 from modules.services.pictures.choosing import PageBrowser, PictureFinder
 from modules.services.repositories import RepositoryReader
 from modules.services.rights.forgetting import forget_talk
+from soul.command_table import rows_at
 from soul.composition.services import Services
 from soul.composition.wiring.bluesky import BlueskyState
 
@@ -49,7 +50,8 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
         *space_tools(services.skills),
     )
     tools = (*tools, *_skill_tools(services, in_families(tools)))
-    return registry_of(tools, services.skills, social_only=services.social_only)
+    commands = [f"/{row.usage}: {row.summary}" for row in rows_at("message").values()]
+    return registry_of(tools, services.skills, social_only=services.social_only, commands=commands)
 
 
 def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
