@@ -117,7 +117,7 @@ class BlueskyTools:
     async def _publish_reply(
         self, args: ReplyInput, turn: Turn, shown: ChosenPicture | None = None, alt_text: str = ""
     ) -> ToolResult:
-        target = await self._target(args.post_uri, turn)
+        target = await self.target(args.post_uri, turn)
         most = shown.room if shown else PORTABLE_MAX_GRAPHEMES
         thread = turn.subject if isinstance(turn.subject, ThreadTurn) else None
         text = fitted(corrected(args.text, turn), turn, most)
@@ -253,7 +253,7 @@ class BlueskyTools:
         *,
         ends: bool,
     ) -> ToolResult:
-        target = await self._target(args.post_uri, turn)
+        target = await self.target(args.post_uri, turn)
         # NOTE(self): a like of the post that the turn is about answers it; it needs no order.
         is_answer = name == "liked" and isinstance(turn.subject, ThreadTurn) and target == turn.subject.notification.ref
         is_named = names_post(turn, target.uri, args.post_uri) or names_author(turn, target.uri)
@@ -266,7 +266,7 @@ class BlueskyTools:
         content = Framer(self._skills, self._rng).frame("reading", author="several", uri=uri, text=text)
         return ToolResult(content, provenance=Provenance.STRANGER if result else None)
 
-    async def _target(self, named: str, turn: Turn) -> StrongRef:
+    async def target(self, named: str, turn: Turn) -> StrongRef:
         """Return the post meant, by its uri or its web address.
 
         In a turn about a post it must be one that was shown, or one whose address the owner's line gives. Raises

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
+from adapters.atproto.records import LIKE, REPOST, parse_at_uri
 from common.clock import Clock, from_local, local, parse_iso, spoken, spoken_ahead
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.errors import NotWaiting
@@ -33,6 +34,7 @@ from modules.lives.bluesky.types import POST_FOUND, ExpressionTurn, ThreadTurn
 from modules.services.agent.tools.types import OwnAct, Tool, ToolResult, Turn
 from modules.services.outbox.bodies import AllowedReplies, DeleteBody, PostBody
 from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import Intent
 from modules.services.own_feed.expressions import Prompts
 from modules.services.own_feed.reply_limits import NEWEST, Audience, ReplyLimits, allowed_replies
@@ -60,10 +62,11 @@ class LimitRepliesInput(BaseModel):
     post_uri: str = ""
 
 
-class OwnPostInput(BaseModel):
-    """A post of our own, by its address or as `newest`."""
+class OwnRecordInput(BaseModel):
+    """A post of our own, by its address or as `newest`; or our like or repost of the post at that address."""
 
     post_uri: str = Field(min_length=1)
+    what: Literal["post", "like", "repost"] = "post"
 
 
 class WaitingActInput(BaseModel):
@@ -273,9 +276,9 @@ class OwnPostTools:
             return self.words.error(limited)
         return self.on_bluesky.answered(self.publisher.published(limited), "limited", ends=False)
 
-    async def delete(self, args: OwnPostInput, turn: Turn) -> ToolResult:
-        """Delete a post or a reply of ours; nothing else can be named. If it was not sent yet, it is withdrawn."""
-        uri = await self.limits.own_post(args.post_uri)
+    async def delete(self, args: OwnRecordInput, turn: Turn) -> ToolResult:
+        """Delete a post, reply, like or repost of ours. If it was not sent yet, it is withdrawn."""
+        uri = await self._own_record(args, turn)
         if not uri:
             return self.words.error("No Post" if args.post_uri == NEWEST else "Not Your Record")
         terms = act_terms(turn, is_order=True)
@@ -287,13 +290,27 @@ class OwnPostTools:
         content = f"{answered.content}\n{self.words.answer('Deletes', act=act or uri)}"
         return replace(answered, content=content, told={**answered.told, "act": act or uri})
 
-    async def own_post_meant(self, args: OwnPostInput, _: Turn) -> OwnAct | None:
-        """Return the post or reply that is meant; None for one that is not from the outbox.
+    async def _own_record(self, args: OwnRecordInput, turn: Turn) -> str:
+        """Return the uri of what is meant; "" if it is not ours. Raises `ToolStopped`."""
+        did, at = self.publisher.atproto.did, parse_at_uri(args.post_uri)
+        if at and at.repo == did and at.collection in {LIKE, REPOST}:
+            return args.post_uri
+        if args.what == "post":
+            return await self.limits.own_post(args.post_uri)
+        target = await self.on_bluesky.target(args.post_uri, turn)
+        act = (await self.outbox.standing(args.what, target.uri)).active
+        return record_uri(did, act) if act else ""
+
+    async def own_record_meant(self, args: OwnRecordInput, turn: Turn) -> OwnAct | None:
+        """Return the record that is meant; None for one that is not from the outbox.
 
         The call then names it by its address: another may be the newest once the judge has answered.
         """
         newest = await self.limits.own_post(NEWEST)
-        uri = newest if args.post_uri == NEWEST else await self.limits.own_post(args.post_uri)
+        try:
+            uri = newest if args.post_uri == NEWEST else await self._own_record(args, turn)
+        except ToolStopped:
+            return None
         args.post_uri = uri or args.post_uri
         intent, act = await self.outbox.own_record(uri)
         return await self._own_act(act, intent, newest=uri == newest) if intent else None
@@ -337,7 +354,7 @@ def own_post_tools(tools: OwnPostTools) -> Sequence[Tool]:
             holdable=True,
         ),
         request_tool(words, "bluesky_limit_replies", LimitRepliesInput, tools.limit),
-        request_tool(words, "bluesky_delete_post", OwnPostInput, tools.delete, own_act=tools.own_post_meant),
+        request_tool(words, "bluesky_delete_post", OwnRecordInput, tools.delete, own_act=tools.own_record_meant),
         request_tool(
             words,
             "withdraw_act",

@@ -201,19 +201,20 @@ class RepositoryTools:
 def update_problem(args: IssueUpdateInput, issue: Issue, *, login: str, is_ours: bool) -> str:
     """Return why an issue must not be changed so, a subsection of `Answers`; "" if it may.
 
-    A plan is closed by its keeper, a sentinel by its author; in others' repositories they decide what is closed and
-    which labels exist.
+    A plan is closed by its keeper, a sentinel by its author; in others' repositories they decide which labels exist and
+    what is closed, but for issues of ours.
     """
     labels = {label.lower() for label in issue.labels}
     if not any((args.title.strip(), args.body.strip(), args.state, args.labels, args.assignees)):
         return "No Change"
-    if not is_ours and (args.state == "closed" or args.labels):
+    is_by_us = issue.author.lower() == login.lower()
+    if not is_ours and (args.labels or (args.state == "closed" and not is_by_us)):
         return "Not Ours"
     if args.state != "closed":
         return ""
     if PLAN_LABEL in labels or issue.title.startswith(TITLE_MARK):
         return "Plan Closing"
-    if FINISHED_LABEL in labels and issue.author.lower() != login.lower():
+    if FINISHED_LABEL in labels and not is_by_us:
         return "Sentinel Closing"
     return ""
 

@@ -210,11 +210,13 @@ async def test_an_issue_is_opened_and_changed_but_for_what_others_keep(working: 
     assert (await working.use("github_update_issue", issue_number=1)).is_error
     assert (await working.use("github_update_issue", issue_number=9, state="closed")).is_error
     outside = Repo("acme", "site")
-    await github.create_issue(outside, "Theirs", "x")
-    for change in ({"state": "closed"}, {"labels": ["bug"]}):
-        assert (await working.use("github_update_issue", repo="acme/site", issue_number=1, **change)).is_error
-    await working.done("github_update_issue", repo="acme/site", issue_number=1, title="Ours")
-    assert [one.title for one in working.github.repo.issues.values() if one] == ["Ours"]
+    await github.create_issue(outside, "Mine", "x")
+    working.github.network.open_issue(working.github.repo, ada, title="Theirs", body="")
+    for refused in ({"issue_number": 2, "state": "closed"}, {"issue_number": 1, "labels": ["bug"]}):
+        assert (await working.use("github_update_issue", repo="acme/site", **refused)).is_error
+    await working.done("github_update_issue", repo="acme/site", issue_number=1, title="Ours", state="closed")
+    found = [(one.title, one.state) for one in working.github.repo.issues.values() if one]
+    assert found == [("Ours", "closed"), ("Theirs", "open")]
 
 
 async def test_a_task_is_taken_only_in_a_workspace_that_is_or_can_be_watched(working: Working) -> None:

@@ -23,6 +23,7 @@ from tests.hasty_clock import HastyClock
 from tests.owner_lines import answered
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios import owner_sentences as said
+from tests.scenarios.test_scenario_change_of_mind import use
 from tests.town_github import TownGitHub
 from town.atproto.index import FOLLOW, POST
 from town.model.service import Fault
@@ -266,6 +267,22 @@ async def test_only_posts_of_its_own_are_taken_back(running_town: RunningTown) -
         await soul.look()
     assert "of your own" in mind.told[0]
     assert (town.texts("kit"), town.texts("rowan")) == (["Kit was here."], ["Gone now."])
+
+
+async def test_a_like_and_a_repost_are_each_taken_back(running_town: RunningTown) -> None:
+    town, theirs = running_town, running_town.network.post_as(running_town.account("kit"), "Flour is dust.")[0]
+    async with awake(town.make_home("rowan")) as life:
+        for what in ("like", "repost"):
+            assert (await use(life, "bluesky_delete_post", f"undo {theirs}", post_uri=theirs, what=what)).is_error
+            await use(life, f"bluesky_{what}", f"{what} {theirs}", post_uri=theirs)
+        await life.send()
+        for what in ("like", "repost"):
+            kind, rowan = f"app.bsky.feed.{what}", town.account("rowan")
+            assert len(town.network.records(rowan, kind)) == 1
+            assert not (await use(life, "bluesky_delete_post", f"undo {theirs}", post_uri=theirs, what=what)).is_error
+            await life.send()
+            assert not town.network.records(rowan, kind)
+    assert town.texts("kit") == ["Flour is dust."]
 
 
 async def test_an_issue_that_a_post_asks_for_is_opened_once_and_its_link_is_told(
