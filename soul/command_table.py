@@ -374,7 +374,7 @@ COMMANDS = (
     ),
     Row(
         "self",
-        "Show how SELF.md changed. Also undo a change.",
+        "Show how SELF.md changed; /self shows the profiles too. Also undo a change.",
         where=_TYPED,
         commands=(
             Row("log", "List the versions of SELF.md, newest first.", "commands.self_:run_self_log"),

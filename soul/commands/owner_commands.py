@@ -16,6 +16,7 @@ from common.provenance import Provenance
 from common.redact import Redactor
 from common.result import Err
 from common.text.graphemes import shortened
+from common.text.untrusted import one_line
 from common.wording import counted
 from modules.lives.craft.perceive import improve
 from modules.runtime.budget.report import lines as budget_lines
@@ -27,6 +28,7 @@ from modules.services.explanation import rendering
 from modules.services.explanation.drafts import in_words
 from modules.services.identity.entries import change_of, see_held
 from modules.services.identity.history import SelfHistory, held_documents, kept_documents
+from modules.services.memory.profiles import STANDING_LENGTH
 from modules.services.outbox.approval import editable_text, find, find_all, leaving, waiting
 from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.types import Intent
@@ -164,7 +166,7 @@ class OwnerCommands(Commands):
         waiting = ", ".join(one.label for one in names.waiting())
         match await names.accept(rest):
             case "accepted":
-                return [f"{rest} counts as whoever has that name now"]
+                return [f"{rest} counts as whoever has that name now, while your settings name it or it is watched"]
             case "several":
                 return [f"More than one {rest} waits for you, say which: {waiting}"]
             case "another":
@@ -257,7 +259,14 @@ class OwnerCommands(Commands):
         return await outcome_lines(self._services.work, key)
 
     async def run_self(self, _: str) -> Sequence[str]:
-        return await asyncio.to_thread(_history_lines, self._services.home)
+        profiles = await self._services.knowledge.profiles.get()
+        told = {"Its profile": profiles.agent, "Your profile": profiles.user}
+        lines = [
+            f"{whose}: {name}: {one_line(said, STANDING_LENGTH)}"
+            for whose, fields in told.items()
+            for name, said in fields.items()
+        ]
+        return [*await asyncio.to_thread(_history_lines, self._services.home), *lines]
 
     async def run_quit(self, _: str) -> Sequence[str]:
         self.ended.set()

@@ -46,6 +46,7 @@ from soul.commands.self_ import run_self_log
 from soul.commands.status import run_status
 from soul.commands.talks import run_talks
 from soul.dashboard.facts import PageFacts
+from tests.known_profiles import set_profiles
 from tests.outbox_rows import newest_intents
 from tests.patience import HANG_S
 from tests.program import one_clear_line, soul, started, until
@@ -502,3 +503,11 @@ def test_a_kind_has_its_words_wherever_a_draft_is_shown() -> None:
         draft = Draft(act, act_words(connection, act))
     for line in (*full_lines(draft, now, "UTC"), *list_lines([draft], now, "UTC", ())):
         assert "issue_comment" not in line
+
+
+async def test_the_owner_sees_what_the_profiles_hold(running_town: RunningTown) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        services = life.app.services
+        await set_profiles(services.database, services.clock, {"limits": "No boats"}, {"name": "Ana"})
+        shown = await phone_commands(life.app).answer("/self")
+    assert [line.partition(": ")[2] for line in shown[-2:]] == ["limits: No boats", "name: Ana"]
