@@ -245,8 +245,6 @@ class MemoryTools:
         if not self._is_owners(turn):
             return self.words.error("Own Session")
         await self.forget_talk()
-        summary = "What was said to you in private until now is not remembered further"
-        await self.journal.record(Entry("life", "memory", summary, "mem", "you asked for it"))
         return self.words.done("Talk Forgotten")
 
     async def update_profile(self, args: ProfileUpdateInput, turn: Turn) -> ToolResult:

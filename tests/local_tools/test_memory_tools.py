@@ -89,7 +89,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
             owner_words=owner_words,
             onboarding_due=due,
             complete=complete,
-            forget_talk=partial(memory_home.database.run, forget_talk),
+            forget_talk=partial(journal.record_with, forget_talk),
             timezone="UTC",
         )
         executor = Executor(Registry(memory_tools(tools), social_only=True), SHIPPED)

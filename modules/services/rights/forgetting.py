@@ -27,6 +27,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.people import MARKS, PersonalRows, PersonalTable, know_person
 from modules.runtime.home import Home
 from modules.runtime.journal.people import JOURNAL_OF_PEOPLE
+from modules.runtime.journal.types import Entry
 from modules.services.commitments.queue import COMMITMENTS_OF_PEOPLE
 from modules.services.craft.proposals import CRAFT_OF_PEOPLE
 from modules.services.experiences import EXPERIENCES_OF_PEOPLE, delete_owner_lines
@@ -89,10 +90,11 @@ _REASON = "somebody is forgotten"
 _NOTES = {"held": "a change waits for your approval: {see}", "refused": "not changed: {why}"}
 
 
-def forget_talk(connection: sqlite3.Connection) -> None:
-    """Remember nothing further of what the owner and the SOUL said in private until now."""
+def forget_talk(connection: sqlite3.Connection) -> tuple[None, Entry]:
+    """Remember nothing further of what the owner and the SOUL said in private until now; return an entry on it."""
     leave_unkept(connection)
     delete_owner_lines(connection)
+    return None, Entry("life", "memory", "What was said in private is kept no further", "mem", "you asked for it")
 
 
 class Forgetting:

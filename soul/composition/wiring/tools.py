@@ -158,7 +158,7 @@ def _memory_tools(services: Services) -> Sequence[Tool]:
         owner_words=knowledge.owner_words,
         onboarding_due=knowledge.onboarding.due,
         complete=knowledge.onboarding.complete,
-        forget_talk=partial(services.database.run, forget_talk),
+        forget_talk=partial(services.journal.record_with, forget_talk),
         timezone=services.settings.soul_timezone,
     )
     return memory_tools(tools)
