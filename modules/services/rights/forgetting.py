@@ -18,12 +18,14 @@ from typing import TypeVar
 from adapters.storage.local import Storage
 from adapters.storage.objects import StoredObject, agent_prefix, media_prefix
 from common.clock import Clock
+from common.constants import STATE_MAX_BYTES
 from common.errors import Transient
 from common.files import write_atomic
 from common.person import Held, Person, Trace, needles
 from common.result import ApiResult, Err
 from modules.runtime.database import copies
 from modules.runtime.database.database import Database
+from modules.runtime.database.file import COPIES
 from modules.runtime.database.people import MARKS, PersonalRows, PersonalTable, know_person
 from modules.runtime.home import Home
 from modules.runtime.journal.people import JOURNAL_OF_PEOPLE
@@ -86,6 +88,7 @@ _NOT_MEMORY = ("SOUL.md", "SELF.md", ".env")
 """Files of the home's folder that are not memory: the owner is told which of them still name the person."""
 
 _IN_STORE, _COPY, _PACKED = "in the store", "a copy of the home", "a packed talk of yours"
+_DATABASE, _LARGE = "an earlier database", f"not searched, as it is larger than {STATE_MAX_BYTES // 1024**2} MiB"
 _REASON = "somebody is forgotten"
 _NOTES = {"held": "a change waits for your approval: {see}", "refused": "not changed: {why}"}
 
@@ -135,7 +138,7 @@ class Forgetting:
 
         """
         person = await self._person(who)
-        return await self._database.run(lambda connection: trace_of(connection, person))
+        return await self._database.read(lambda connection: trace_of(connection, person))
 
     async def about(self, trace: Trace) -> list[Held]:
         """Return what each store holds."""
@@ -145,9 +148,9 @@ class Forgetting:
             archives = archives_of(connection, trace.person.did, OWNER_SOURCE)
             return [one.about(connection, trace) for one in STORES], [key for key in archives if not archives[key]]
 
-        held, archives = await self._database.run(rows)
+        held, archives = await self._database.read(rows)
         files = await asyncio.to_thread(
-            lambda: [*self._own_documents(trace.person), *map(self._shown, dict(self._changes(trace)))]
+            lambda: [*self._own_documents(trace.person), *(self._shown(path) for path, _ in self._changes(trace))]
         )
         return [*held, Held("store", len(archives), tuple(archives)), Held("files", len(files), tuple(files))]
 
@@ -204,8 +207,8 @@ class Forgetting:
 
     def _own_documents(self, person: Person) -> list[str]:
         """Return the documents that the SOUL writes about itself and that name the person."""
-        own = [self._shown(path_of(self._home, one)) for one in kept_documents(self._home)] if person.did else []
-        return [one.path for one in self._left(person, {}) if one.path in own]
+        own = (path_of(self._home, one) for one in kept_documents(self._home) if person.did)
+        return [one.path for path in own if (one := self._named_in(path, person, ""))]
 
     async def _person(self, who: str) -> Person:
         relationships = self._home.memory / "relationships.json"
@@ -311,19 +314,26 @@ class Forgetting:
 
     def _left(self, person: Person, notes: Mapping[str, str]) -> Iterator[NamingFile]:
         """Yield the files that still name the person or may do so; only the owner changes those."""
-        memory = self._home.memory
-        skipped = {self._home.database, *(_beside(self._home.database, end) for end in ("-wal", "-shm"))}
+        database, memory = self._home.database, self._home.memory
+        skipped = {database, *(_beside(database, end) for end in ("-wal", "-shm"))}
         beside = (path for path in _below(memory) if path not in skipped and path.parent.name != "forget")
         inside = sorted(path for path in beside if not path.is_relative_to(self._home.store))
         for path in (*(self._home.root / name for name in _NOT_MEMORY), *sorted(_below(self._home.workspace)), *inside):
-            if not path.is_file():
-                continue
-            text = path.read_text(encoding="utf-8", errors="replace")
-            at_home = path.parent == self._home.root
             shown = self._shown(path)
-            if found := _naming(shown, text, person, notes.get(shown, ""), is_ours=at_home):
+            if path.parent == database.with_name(COPIES) or path.name.startswith(f"{database.name}."):
+                yield NamingFile(shown, note=_DATABASE)
+            elif found := self._named_in(path, person, notes.get(shown, "")):
                 yield found
         yield from (NamingFile(path.name, note=_COPY) for path in sorted(self._home.root.glob("*.soul")))
+
+    def _named_in(self, path: Path, person: Person, note: str) -> NamingFile | None:
+        """Return where a file names the person, that it is too large to tell, or None."""
+        if not path.is_file():
+            return None
+        shown, is_ours = self._shown(path), path.parent == self._home.root
+        if path.stat().st_size > STATE_MAX_BYTES:
+            return NamingFile(_unnamed(shown, person), note=_LARGE)
+        return _naming(shown, path.read_text(encoding="utf-8", errors="replace"), person, note, is_ours=is_ours)
 
     async def _left_in_store(self, person: Person) -> tuple[NamingFile, ...]:
         """Return the files of the workspace in the store that still name the person."""
@@ -350,11 +360,16 @@ def _naming(path: str, text: str, person: Person, note: str, *, is_ours: bool = 
     """Return where a file names the person, or None; a path that is ours (`is_ours`) names nobody."""
     if not person.is_named_in("" if is_ours else path, text):
         return None
-    shown = PurePath(path)
-    while not is_ours and person.is_named_in(str(shown)):
-        shown = shown.parent
     lines = tuple(at for at, line in enumerate(text.splitlines(), start=1) if person.is_named_in(line))
-    return NamingFile(str(shown), lines, note)
+    return NamingFile(path if is_ours else _unnamed(path, person), lines, note)
+
+
+def _unnamed(path: str, person: Person) -> str:
+    """Return the path, or the innermost of its folders, that does not name the person."""
+    shown = PurePath(path)
+    while person.is_named_in(str(shown)):
+        shown = shown.parent
+    return str(shown)
 
 
 def _beside(path: Path, ending: str) -> Path:

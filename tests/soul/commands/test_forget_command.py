@@ -8,6 +8,7 @@ import json
 import signal
 import sqlite3
 import sys
+import tracemalloc
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -116,7 +117,7 @@ async def test_after_a_forget_no_byte_of_the_home_tells_of_the_person(
     told = capsys.readouterr().out
     assert "Still named in soul.db: message 1 of yours, which is yours to change" in told
     assert "Still named in soul.db: 1 entry of the journal, which is yours to change" in told
-    assert "Still named in .memory/soul.db.corrupt-1 (line 1), which is yours to change" in told
+    assert "Still named in .memory/soul.db.corrupt-1 (an earlier database), which is yours to change" in told
     assert "Still named in GOALS.md (line 2; in the store), which is yours to change" in told
     assert "quillon" not in told
     async with awake(home) as life:
@@ -253,6 +254,35 @@ async def test_somebody_forgotten_who_asks_again_is_answered_and_forgotten_again
     ForgetRequests(home.memory).give(replace(request, not_before=request.not_before - timedelta(hours=25)))
     assert await asyncio.to_thread(carry_out_requests, settings, home)
     assert places_that_hold(home.root, *needles) == []
+
+
+async def test_earlier_databases_and_large_files_are_not_read_and_the_owner_is_told_of_them(
+    running_town: RunningTown, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, did = running_town.make_home("rowan"), running_town.account("quillon")
+    running_town.network.post_as(did, f"@rowan.test {WORDS}: which roof is louder?")
+    async with awake(home) as life:
+        await life.look()
+    home.self_md.write_text(f"{home.self_md.read_text()}\n- @quillon.test asks about roofs\n")
+    large = [home.memory / name for name in ("copies/soul-2026-01-01.db", "soul.db.corrupt-1", "logs/notes.txt")]
+    for path in large:
+        path.parent.mkdir(exist_ok=True)
+        with path.open("wb") as file:
+            file.truncate(64 * 1024**2)
+    tracemalloc.start()
+    try:
+        await asyncio.to_thread(run_know, home.root, did, as_json=True)
+        known = json.loads(capsys.readouterr().out)
+        await asyncio.to_thread(run_forget, home.root, did, as_json=False, yes=True)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [one["words"] for one in known["held"] if one["store"] == "files" and "SELF.md" in one["words"]]
+    told = capsys.readouterr().out
+    assert "Still named in .memory/soul.db.corrupt-1 (an earlier database)" in told
+    assert "Still named in .memory/logs/notes.txt (not searched, as it is larger than 16 MiB)" in told
+    assert not large[0].exists()
+    assert most < 32 * 1024**2, f"{most} bytes"
 
 
 async def test_the_owner_is_told_of_copies_of_the_home_which_cannot_be_changed(
