@@ -1,4 +1,4 @@
-"""Copies the database once a day."""
+"""Copies the database once a day, and first removes from the file what was deleted on purpose."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from common.clock import Clock, local
 from common.errors import SoulError
 from modules.runtime.database import copies
+from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 
@@ -20,7 +21,8 @@ _RETRY_S = 3600.0
 class DailyCopy:
     """Writes a copy of the database for each day of the SOUL's calendar, while others read and write it."""
 
-    database: Path
+    database: Database
+    path: Path
     journal: Journal
     clock: Clock
     timezone: str = ""
@@ -28,12 +30,17 @@ class DailyCopy:
     _told: str = field(default="", init=False)
 
     async def write(self) -> None:
-        """Write today's copy if there is none. A failure is reported once, retried an hour later, and stops nothing."""
+        """Write today's copy if there is none, after a rewrite that is due.
+
+        A failure is reported once, retried an hour later, and stops nothing.
+        """
         day = f"{local(self.clock.now(), self.timezone):%Y-%m-%d}"
-        if self.clock.monotonic() < self._not_before or copies.path_of(self.database, day).exists():
+        if self.clock.monotonic() < self._not_before:
             return
         try:
-            await asyncio.to_thread(copies.write, self.database, day)
+            await self.database.rewrite_if_due()
+            if not copies.path_of(self.path, day).exists():
+                await asyncio.to_thread(copies.write, self.path, day)
         except (OSError, sqlite3.Error, SoulError) as error:
             self._not_before = self.clock.monotonic() + _RETRY_S
             if self._told != str(error):

@@ -102,10 +102,10 @@ async def forget_memory(settings: Settings, home: Home, number: str) -> str:
     known = int(number) if number.isascii() and number.isdecimal() else 0
     if (gone := await ask_memories(home, lambda store: store.get(known))) is None:
         raise UsageError(f"There is no memory {number}", remedy="`soul memory list` shows them.")
-    async with forgetting_beside(settings, home) as forgetting:
-        await forgetting.forget_memory(gone)
     for main in (True, False):  # the page quotes memories; a SOUL that is awake writes it again when it stops
         page(wakeup_file(home.memory), main=main).unlink(missing_ok=True)
+    async with forgetting_beside(settings, home) as forgetting:
+        await forgetting.forget_memory(gone)
     summary = f"Memory {number} is forgotten"
     async with journal_beside(settings, home, SystemClock()) as (_, journal):
         await journal.record(Entry("life", "memory", summary, "mem", "you asked for it", data={"memory": known}))

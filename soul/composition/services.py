@@ -261,7 +261,7 @@ class Services(BaseServices):
         self.etiquette = Etiquette(world=world, database=self.database, clock=clock)
         self.feed_pace = FeedPaceGate(self.pace.post_cooldown_s)
         self.budget = build_budget(settings, self.prices, database=self.database, journal=journal, clock=clock)
-        self.daily_copy = DailyCopy(home.database, journal, clock, settings.soul_timezone)
+        self.daily_copy = DailyCopy(self.database, home.database, journal, clock, settings.soul_timezone)
         self.knowledge = self._open_knowledge()
         stores = self.knowledge.stores
         self.gateway = open_gateway(self, on_measured=stores.estimator.learn, hydrate=stores.hydrate)

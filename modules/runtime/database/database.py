@@ -19,7 +19,7 @@ from typing import Self, TypeVar
 
 from common.errors import MachineTrouble, SoulError, Transient
 from common.files import storage_error, sync
-from modules.runtime.database import copies
+from modules.runtime.database import copies, marks
 from modules.runtime.database.file import (
     BUSY_TIMEOUT_S,
     COPIES,
@@ -149,7 +149,9 @@ class Database:
         return await asyncio.to_thread(look)
 
     async def rewrite(self) -> None:
-        """Rewrite the file without what was deleted, and empty the log beside it.
+        """Delete the copies, rewrite the file without what was deleted, and empty the log beside it.
+
+        Only for the process that lives in the home, or with nobody awake: others cannot write meanwhile.
 
         Raises:
             StorageError: the disk is full or refuses.
@@ -157,6 +159,11 @@ class Database:
 
         """
         await asyncio.get_running_loop().run_in_executor(self._writer, self._rewrite)
+
+    async def rewrite_if_due(self) -> None:
+        """Do as `rewrite` if the mark `REWRITE` is set. Raises as `rewrite`."""
+        if await self.read(lambda connection: marks.get(connection, marks.REWRITE)):
+            await self.rewrite()
 
     async def close(self) -> None:
         """Close the file, after running what was handed in before."""
@@ -172,9 +179,12 @@ class Database:
         return wrote
 
     def _rewrite(self) -> None:
+        copies.delete_all(self._path)
         try:
             self._connection.execute("VACUUM")
             busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            if not busy:
+                marks.remove(self._connection, marks.REWRITE)
         except sqlite3.Error as error:
             known = explain(self._path, error)
             if known is None:

@@ -23,11 +23,11 @@ from common.errors import Transient
 from common.files import write_atomic
 from common.person import Held, Person, Trace, needles
 from common.result import ApiResult, Err
-from modules.runtime.database import copies
+from modules.runtime.database import copies, marks
 from modules.runtime.database.database import Database
 from modules.runtime.database.file import COPIES
 from modules.runtime.database.people import MARKS, PersonalRows, PersonalTable, know_person
-from modules.runtime.home import Home
+from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.people import JOURNAL_OF_PEOPLE
 from modules.runtime.journal.types import Entry
 from modules.services.commitments.queue import COMMITMENTS_OF_PEOPLE
@@ -176,7 +176,6 @@ class Forgetting:
         changed = await asyncio.to_thread(self._scrub_files, trace)
         rows = await self._database.run(lambda connection: self._delete_rows(connection, trace))
         await self._database.rewrite()
-        await asyncio.to_thread(copies.delete_all, self._home.database)
         named = await self._database.run(lambda connection: self._named_rows(connection, person))
         left = await asyncio.to_thread(lambda: tuple(self._left(person, notes)))
         left += await self._left_in_store(person)
@@ -186,8 +185,10 @@ class Forgetting:
     async def forget_memory(self, memory: Memory) -> None:
         """Delete a memory and its copies, except for the owner's own lines in talks.
 
-        What was said so far in the owner's talk is not kept any further, as it would bring the memory back. Raises as
-        `carry_out`. The SOUL may be awake.
+        What was said so far in the owner's talk is not kept any further, as it would bring the memory back. A SOUL that
+        is awake rewrites the file itself. The memory goes last: until then, all of this can be repeated.
+
+        Raises as `carry_out`.
         """
         copy = {f"{memory.subject}\n{memory.body}": True}
         trace = Trace(Person(""), copies=copy, words=needles([memory.body]))
@@ -195,6 +196,7 @@ class Forgetting:
         def delete(connection: sqlite3.Connection) -> None:
             know_person(connection, trace.person, trace.without_copies)
             memory_rows.forget(connection, memory.id)
+            marks.put(connection, {marks.REWRITE: "a memory"})
             forget_talk(connection)
             for statement in (one for store_of in STORES for one in store_of.copies):
                 connection.execute(statement)
@@ -202,8 +204,9 @@ class Forgetting:
         await self._scrub_store(trace)
         await asyncio.to_thread(self._scrub_files, trace)
         await self._database.run(delete)
-        await self._database.rewrite()
         await asyncio.to_thread(copies.delete_all, self._home.database)
+        if lock_holder(self._home) is None:
+            await self._database.rewrite()
 
     def _own_documents(self, person: Person) -> list[str]:
         """Return the documents that the SOUL writes about itself and that name the person."""

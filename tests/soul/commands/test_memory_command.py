@@ -131,7 +131,10 @@ async def test_one_memory_is_forgotten_by_its_number_and_no_copy_holds_it(runnin
         await life.app.scheduler.run_guarded("heartbeat")
         assert any("copies/soul-" in place for place in places_that_hold(home.root, words))
         commands = OwnerCommands(rows=rows_at("terminal"), app=life.app, ended=asyncio.Event())
-        line = (await commands.obey(f"/memory forget {kept.id}"))[0][0]
+        with reading(home.database) as connection:
+            connection.execute("SELECT count(*) FROM memories").fetchone()
+            line = (await commands.obey(f"/memory forget {kept.id}"))[0][0]
+        assert not list(home.memory.glob("copies/soul-*.db"))
         assert line.startswith(f"Memory {kept.id} is forgotten; others may tell the same (`soul memory search ")
         told = [one.entry.summary for one in await life.app.services.journal.recent(5)]
         assert "no memory" in (await commands.obey(f"/memory forget {kept.id}"))[1]

@@ -60,7 +60,7 @@ async def life(folder: Path, *, day: int = 0, timezone: str = "UTC") -> AsyncIte
     path, clock, console = folder / "soul.db", FakeClock(START + timedelta(days=day)), SilentConsole()
     database = await Database.open(path, MIGRATIONS)
     try:
-        daily = DailyCopy(path, Journal(database, console, clock, Redactor()), clock, timezone)
+        daily = DailyCopy(database, path, Journal(database, console, clock, Redactor()), clock, timezone)
         yield Life(path, clock, database, console, daily)
     finally:
         await database.close()
