@@ -359,9 +359,28 @@ def load_state(path: Path, default: Json, *, fits: Callable[[Json], bool] = lamb
 
 def save_state(path: Path, data: Json) -> None:
     """Write a state file atomically, with the version. Raises `StorageError`."""
-    text = json.dumps({**data, VERSION_KEY: MEMORY_VERSION}, ensure_ascii=False, indent=2) + "\n"
+    write_state(path, state_text(data))
+
+
+def state_text(data: Json) -> str:
+    """Return the text of a state file, with the version as its last value."""
+    return json.dumps({**data, VERSION_KEY: MEMORY_VERSION}, ensure_ascii=False, indent=2) + "\n"
+
+
+def write_state(path: Path, text: str) -> int:
+    """Write the text of a state file atomically; return its size in bytes.
+
+    Raises `StorageError`, also for a text that `load_state` would refuse as too large; the file then stays as it is.
+    """
     # NOTE(self): half a surrogate pair cannot be UTF-8; as an escape it is valid JSON and is read back unchanged.
-    write_atomic(path, text.encode("utf-8", "backslashreplace"))
+    content = text.encode("utf-8", "backslashreplace")
+    if len(content) > STATE_MAX_BYTES:
+        raise StorageError(
+            f"{path.name} would grow beyond {STATE_MAX_BYTES // 1024**2} MiB and stays as it was",
+            remedy="Remove entries from it that are no longer needed, while the SOUL is stopped.",
+        )
+    write_atomic(path, content)
+    return len(content)
 
 
 def stamp_jsonl_version(path: Path) -> None:

@@ -40,6 +40,7 @@ InsightCode = Literal["New Person", "Shared", "Commented", "Announced", "Answere
 
 RECURRING_INTERACTIONS = 5
 _KEPT_INTERACTIONS = 50
+_MOST_BYTES = STATE_MAX_BYTES * 3 // 4
 _SENTIMENT_WINDOW = 10
 _POSITIVE_SIGNS = 3
 _WARM = frozenset({"like", "repost", "follow"})
@@ -88,6 +89,12 @@ class Relationship(FileRecord):
     def follows_us(self) -> bool:
         """Whether the account is known to have followed us."""
         return self.older_follow or any(one.type == "follow" for one in self.interactions)
+
+    @property
+    def only_follow(self) -> Relationship | None:
+        """What is kept of a follower who stays away; None for somebody else."""
+        kept = {name: getattr(self, name) for name in ("handle", "did", "first_seen", "last_interaction")}
+        return Relationship(**kept, older_follow=True) if self.follows_us else None
 
     @property
     def is_recurring(self) -> bool:
@@ -171,12 +178,13 @@ class Relationships:
 
     def mark_responded(self, uris: Collection[str]) -> None:
         """Record that the posts or messages at these addresses were answered, by words or by a like."""
-        for one in list(self._file.records.values()):
-            if any(item.uri in uris and not item.responded for item in one.interactions):
-                interactions = tuple(
-                    item.replace(responded=True) if item.uri in uris else item for item in one.interactions
-                )
-                self._keep(one.replace(interactions=interactions, responded=True))
+        with self.one_save():
+            for one in list(self._file.records.values()):
+                if any(item.uri in uris and not item.responded for item in one.interactions):
+                    interactions = tuple(
+                        item.replace(responded=True) if item.uri in uris else item for item in one.interactions
+                    )
+                    self._keep(one.replace(interactions=interactions, responded=True))
 
     @contextmanager
     def one_save(self) -> Iterator[None]:
@@ -185,20 +193,33 @@ class Relationships:
             yield
 
     def prune_stale(self) -> int:
-        """Forget accounts without contact for 60 days, 90 if positive or recurring; return how many."""
-        now = self._clock.now()
+        """Forget accounts without contact for 60 days, 90 if positive or recurring; return how many.
+
+        Of a follower only the follow is kept. If the file is close to its limit, those without contact for longest are
+        forgotten earlier.
+        """
+        now, records = self._clock.now(), self._file.records
 
         def stale(one: Relationship) -> bool:
             valuable = one.sentiment == "positive" or one.is_recurring
             days = RELATIONSHIP_PRUNE_VALUABLE_DAYS if valuable else RELATIONSHIP_PRUNE_DAYS
             return now - one.last_interaction > timedelta(days=days)
 
-        gone = [did for did, one in self._file.records.items() if stale(one)]
-        for did in gone:
-            del self._file.records[did]
+        oldest = sorted(records.values(), key=lambda one: one.last_interaction)
+        excess = len(oldest) * max(0, self._file.size - _MOST_BYTES) // max(1, self._file.size)
+        gone = 0
+        for index, one in enumerate(oldest):
+            left = one.only_follow
+            if index >= excess and (left == one or not stale(one)):
+                continue
+            if left and left != one:
+                records[one.did] = left
+            else:
+                del records[one.did]
+            gone += 1
         if gone:
             self._save()
-        return len(gone)
+        return gone
 
     @property
     def reflection(self) -> Reflection:

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from adapters.atproto.types import Actor, FeedItem, Post, ReplyRefs, StrongRef
 from common.clock import FakeClock
+from common.constants import STATE_MAX_BYTES
+from common.errors import StorageError
 from common.text.graphemes import grapheme_len
 from modules.services.agent.attention_list import Insight, Reflection
 from modules.services.peers.registry import (
@@ -164,6 +166,50 @@ def test_who_stays_away_is_forgotten_friends_later(path: Path, kinds: list[str],
         people.record_interaction(notification(key=f"n{index}", kind=kind))
     assert store(path, days).prune_stale() == (0 if stays else 1)
     assert (store(path).get(did("ada")) is not None) is stays
+
+
+def test_of_a_follower_who_stays_away_the_follow_is_kept(path: Path) -> None:
+    people = store(path)
+    for index, kind in enumerate(["follow", "reply", "like"]):
+        people.record_interaction(notification(key=f"n{index}", kind=kind))
+    assert [store(path, 200).prune_stale() for _ in range(2)] == [1, 0]
+    met = store(path, 200).get(did("ada"))
+    assert met is not None
+    assert (met.follows_us, met.times_written, met.interactions) == (True, 0, ())
+
+
+@pytest.mark.slow
+def test_however_many_it_meets_the_file_can_be_read_again_and_knows_the_latest(path: Path) -> None:
+    people = store(path)
+    with people.one_save():
+        for index in range(24_000):
+            item = notification(
+                author=f"n{index}", key="n" * 100, minutes=index, kind="follow" if index < 9 else "reply"
+            )
+            people.record_interaction(item)
+    assert path.stat().st_size > STATE_MAX_BYTES * 3 // 4
+    assert people.prune_stale() > 0
+    assert path.stat().st_size < STATE_MAX_BYTES * 3 // 4 + 100_000
+    after = store(path)
+    assert (after.notice, after.get(did("n10"))) == ("", None)
+    assert after.follows_us(did("n5"))
+    assert after.get(did("n23999")) == people.get(did("n23999"))
+
+
+@pytest.mark.slow
+def test_a_file_that_would_be_too_large_to_read_stays_as_it_was(path: Path) -> None:
+    people = store(path)
+    people.record_interaction(notification(key="n1"))
+    before = path.read_text()
+
+    def meet_many() -> None:
+        with people.one_save():
+            for index in range(12_000):
+                people.record_interaction(notification(author=f"n{index}", key="n" * 1000))
+
+    with pytest.raises(StorageError, match="would grow beyond 16 MiB"):
+        meet_many()
+    assert path.read_text() == before
 
 
 def test_who_comes_most_is_named_first_with_the_number_of_exchanges(path: Path) -> None:
