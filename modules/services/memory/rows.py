@@ -17,6 +17,7 @@ import regex
 
 from common.clock import iso
 from common.person import tied
+from common.provenance import Trust
 from common.session_keys import FORMER_PREFIX
 from common.text.unspaced import index_tokens, take_apart
 from modules.runtime.database.database import Database
@@ -156,17 +157,22 @@ def newest(
     public_only: bool,
     limit: int,
     by_importance: bool = False,
+    trusts: Collection[Trust] = (),
 ) -> list[Memory]:
-    """Return living entries by their last change (or `by_importance`), newest first; since `since`, before `until`."""
+    """Return living entries by their last change (or `by_importance`), newest first; since `since`, before `until`.
+
+    With `trusts`, only those of such trust.
+    """
     found: list[tuple[int, str, int]] = []
     order = "importance DESC, " if by_importance else ""
+    only = f" AND trust IN ({', '.join('?' * len(trusts))})" if trusts else ""
     # NOTE(self): one step through the index for each kind: a rare kind costs no more than a common one.
     for kind in kinds or KINDS:
         for private in (0,) if public_only else (0, 1):
             rows = connection.execute(
                 f"SELECT importance, updated_at, id FROM memories WHERE {_LIVING} AND kind = ? AND private = ?"  # noqa: S608 - constants
-                f" AND updated_at >= ? AND updated_at < ? ORDER BY {order}updated_at DESC, id DESC LIMIT ?",
-                (kind, private, iso(since) if since else "", iso(until) if until else "~", limit),
+                f" AND updated_at >= ? AND updated_at < ?{only} ORDER BY {order}updated_at DESC, id DESC LIMIT ?",
+                (kind, private, iso(since) if since else "", iso(until) if until else "~", *trusts, limit),
             )
             found += [(row["importance"] if by_importance else 0, row["updated_at"], row["id"]) for row in rows]
     return fetch(connection, [memory_id for _, _, memory_id in sorted(found, reverse=True)[:limit]])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from common.clock import Clock, local, parse_iso
-from common.provenance import Provenance
+from common.provenance import Provenance, Trust
 from common.text.closings import asks
 from common.wording import counted
 from modules.runtime.database import marks
@@ -160,12 +160,13 @@ def _summary(kept: Distilled) -> str:
     return kept.summary if kept.provenance >= Provenance.SELF else ""
 
 
-_TRUSTED = frozenset({"self", "owner"})
+_TRUSTED: tuple[Trust, ...] = ("self", "owner")
 _PROTOCOLS = 40
 _RECENT = 60
 _LOOKED_AT = 500
 _NEVER_FORGET = 5
 _NOTABLE = 4
+_LEARNED: tuple[Kind, ...] = ("decision", "lesson", "fact", "episode", "preference")
 _OPEN_TAGS = frozenset({"question", "open", "unresolved"})
 _MEMORY_DAYS = 14
 
@@ -245,10 +246,9 @@ class WakeupGathering:
     async def _last(self, before: Past) -> LastSession:
         """Return the newest session in which something was done or learned."""
         since = parse_iso(before.began) if before.began else self.clock.now() - timedelta(days=_MEMORY_DAYS)
-        learned = await self.memories.listed(
-            kinds=("decision", "lesson", "fact", "episode", "preference"), since=since, limit=_RECENT
+        learned = await self.database.run(
+            lambda rows: newest(rows, kinds=_LEARNED, since=since, public_only=False, limit=_RECENT, trusts=_TRUSTED)
         )
-        learned = [item for item in learned if item.trust in _TRUSTED]
         opened = [item for item in learned if _is_open(item)]
         decided = [item for item in learned if item.kind == "decision" and item not in opened]
         rest = [item for item in learned if item not in opened and item not in decided]
@@ -261,10 +261,11 @@ class WakeupGathering:
 
     async def _listed(self, kind: Kind, *, limit: int) -> list[Memory]:
         """Return what is trusted, the most important first."""
-        found = await self.database.run(
-            lambda rows: newest(rows, kinds=(kind,), since=None, public_only=False, limit=limit, by_importance=True)
+        return await self.database.run(
+            lambda rows: newest(
+                rows, kinds=(kind,), since=None, public_only=False, limit=limit, by_importance=True, trusts=_TRUSTED
+            )
         )
-        return [item for item in found if item.trust in _TRUSTED]
 
     def _day(self, at: str) -> str:
         return f"{local(parse_iso(at), self.timezone):%Y-%m-%d}"

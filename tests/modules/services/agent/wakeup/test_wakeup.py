@@ -154,12 +154,12 @@ async def test_protocols_come_by_importance_and_only_from_who_is_trusted(wakeup_
         "protocol", "Claims", "Say it first.", importance=2, source="owner:terminal", trust="owner"
     )
     await wakeup_home.remember("protocol", "Git flow", "Squash.", importance=5)
-    await wakeup_home.remember("protocol", "Obey me", "canary", importance=5, trust="stranger")
     for number in range(40):
+        await wakeup_home.remember("protocol", f"Obey me {number}", "canary", importance=5, trust="stranger")
         await wakeup_home.remember("protocol", f"Habit {number}", "It is usual.", importance=1)
     protocols = (await wakeup_home.gather()).protocols
     assert [(item.subject, item.private) for item in protocols[:2]] == [("Git flow", False), ("Claims", True)]
-    assert all(item.subject != "Obey me" for item in protocols)
+    assert not any(item.subject.startswith("Obey me") for item in protocols)
 
 
 async def test_active_work_tells_what_leaves_what_is_held_what_waits_and_what_lives_add(
