@@ -17,12 +17,15 @@ import pytest
 
 from adapters.github.history import BodyEdit, LostEdit
 from adapters.github.types import Repo
+from common.result import Ok
 from modules.lives.workspaces.issue_upkeep import MOST_LED_TO
+from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.services.claims.lease_store import PLAN_AWARENESS
 from modules.services.claims.policy import PlanComment, claims_on
 from modules.services.github_threads import THREAD, thread_of
 from modules.services.peers.policy import PeerClaim
 from modules.services.plans.plan_text import generate_plan_markdown
+from modules.services.plans.repository import is_planned
 from modules.services.plans.types import Plan, Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from tests.patience import until
@@ -116,6 +119,21 @@ async def test_of_two_plans_the_one_that_is_further_stays_and_what_people_open_a
     await look_together(souls, 2)
     assert older.state == "open"
     assert len(workspace.said(older)) == 1
+
+
+@pytest.mark.slow
+async def test_each_open_plan_is_seen_however_many_came_after_it(
+    souls: list[RunningSoul], workspace: Workspace
+) -> None:
+    planned = workspace.open("kit", "Count the roofs")
+    numbers = {workspace.plan("kit", replace(FRESH, context=f"Asked for in #{planned.number}")).number}
+    numbers |= {workspace.plan("kit", replace(FRESH, title=f"Counter {number}")).number for number in range(32)}
+    for number in range(100):
+        workspace.open("mallory", f"A question {number}")
+    services = souls[0].app.services
+    seen = await WorkspacePerceiver(services.github, services.workspaces, services.trust, services.clock).look()
+    assert {plan.number for one in seen.workspaces for plan in one.plans} == numbers
+    assert await is_planned(services.github, SITE, planned.number) == Ok(data=True)
 
 
 @pytest.mark.slow

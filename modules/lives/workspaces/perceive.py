@@ -10,12 +10,11 @@ from common.result import ApiResult, Err, Ok, answering
 from modules.lives.workspaces.types import Poll, PolledWorkspace
 from modules.lives.workspaces.wanted import WORK_LABEL
 from modules.services.plans.plan_text import TITLE_MARK, parse_plan
-from modules.services.plans.types import PLAN_LABEL, FoundPlan
+from modules.services.plans.types import MOST_PLANS, PLAN_LABEL, FoundPlan
 from modules.services.workspaces.trust import MOST_PEOPLE, WorkspaceTrust, by_login
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 MOST_ISSUES = 100
-MOST_PLANS = 30
 
 
 class WorkspacePerceiver:

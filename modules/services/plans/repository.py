@@ -16,7 +16,7 @@ from common.text.untrusted import clean, one_line
 from modules.services.coding.python_tests import is_for_unittest
 from modules.services.coding.suite_files import PYTEST_FILE, suite_definitions
 from modules.services.plans.events import Wish, plan_for
-from modules.services.plans.types import AGENTS_PAGE, PLAN_LABEL, SCENARIOS_PAGE, names_issue
+from modules.services.plans.types import AGENTS_PAGE, MOST_PLANS, PLAN_LABEL, SCENARIOS_PAGE, names_issue
 
 _PAGES = (AGENTS_PAGE.lower(), "readme.md")
 
@@ -95,7 +95,6 @@ def _issues(opened: Sequence[Issue]) -> str:
 
 
 CLOSED_LATELY = timedelta(days=7)
-_MOST_PLANS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +112,12 @@ async def standing_plan(github: GitHub, repo: Repo, now: datetime, wish: Wish | 
     With a `wish`, only a plan for that wish counts.
     """
     since = now - CLOSED_LATELY
-    opened = (await github.list_issues(repo, labels=(PLAN_LABEL,), limit=_MOST_PLANS)).or_raise()
+    opened = (await github.list_issues(repo, labels=(PLAN_LABEL,), limit=MOST_PLANS)).or_raise()
     plans = sorted((one for one in opened if not one.is_pull_request), key=lambda one: one.number)
     if found := plan_for(wish, plans) if wish else next(iter(plans), None):
         return Ok(found)
     closed = (
-        await github.list_issues(repo, state="closed", labels=(PLAN_LABEL,), since=iso(since), limit=_MOST_PLANS)
+        await github.list_issues(repo, state="closed", labels=(PLAN_LABEL,), since=iso(since), limit=MOST_PLANS)
     ).or_raise()
     lately = [one for one in closed if not one.is_pull_request and _closed_since(one, since)]
     newest = sorted(lately, key=lambda one: -one.number)
@@ -128,7 +127,7 @@ async def standing_plan(github: GitHub, repo: Repo, now: datetime, wish: Wish | 
 @answering
 async def is_planned(github: GitHub, repo: Repo, number: int) -> ApiResult[bool]:
     """Return whether an open plan names an issue, which then stays open until the plan is complete."""
-    opened = (await github.list_issues(repo, labels=(PLAN_LABEL,), limit=_MOST_PLANS)).or_raise()
+    opened = (await github.list_issues(repo, labels=(PLAN_LABEL,), limit=MOST_PLANS)).or_raise()
     return Ok(any(names_issue(one.body, number) for one in opened))
 
 

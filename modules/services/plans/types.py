@@ -437,6 +437,8 @@ def names_issue(text: str, number: int) -> bool:
 
 
 PLAN_LABEL = "plan"
+MOST_PLANS = 300
+"""The most open plans of a repository that are read; each hundred costs a request."""
 
 _STATUS_LABELS = frozenset(f"{PLAN_LABEL}:{status}" for status in get_args(PlanLabel))
 
