@@ -59,7 +59,7 @@ from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork, Perceiver
 from modules.services.workspaces.addresses import workspaces_in
-from modules.services.workspaces.watched import WatchedWorkspaces
+from modules.services.workspaces.watched import NO_ROOM, WatchedWorkspaces
 
 NOTIFICATION_FETCH_LIMIT = 50
 NOTIFICATION_MAX_PAGES = 4
@@ -215,6 +215,9 @@ class PostPerceiver(Perceiver):
                 if self.workspaces.watch(repo, item.root.uri):
                     summary = f"Watches the workspace {repo.full_name}, which @{item.author.handle} named"
                     await self.journal.record(Entry("life", AWARENESS, summary, line="done", trigger_uri=item.uri))
+                elif not self.workspaces.has_room_for(repo):
+                    summary = f"Does not watch {repo.full_name}, which @{item.author.handle} named: {NO_ROOM}"
+                    await self.journal.record(Entry("decision", AWARENESS, summary, line="warn", trigger_uri=item.uri))
 
     async def _sort_out(self, notifications: list[Notification]) -> tuple[int, int]:
         """Store what the model should see, let go of the rest; return how many of each."""

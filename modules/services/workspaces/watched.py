@@ -78,6 +78,7 @@ def is_workspace_name(name: str) -> bool:
 
 
 MOST_WATCHED = 50
+NO_ROOM = f"{MOST_WATCHED} repositories are watched already; `/unwatch` makes room"
 GONE_FOR = timedelta(days=7)
 """The time for which a workspace may be missing before it is no longer watched."""
 _STOPPED = "unwatchedAt"
@@ -167,12 +168,16 @@ class WatchedWorkspaces:
     def watch(self, repo: Repo, thread_uri: str | None = None, *, requested: bool = False) -> bool:
         """Watch a workspace and store the thread that named it; return whether it is new.
 
-        A workspace that is watched already changes only if its thread was unknown; nothing is added beyond
-        `MOST_WATCHED`. `requested` is stored for a new one. Raises `StorageError`.
+        A workspace that is watched already changes only if its thread was unknown. Beyond `MOST_WATCHED`, a new one
+        takes the place of one that is finished, or is not added (`has_room_for`). `requested` is stored for a new one.
+        Raises `StorageError`.
         """
         known = self.get(repo)
-        if known is None and len(self._file.records) >= MOST_WATCHED:
+        if not self.has_room_for(repo):
             return False
+        if known is None and len(self._file.records) >= MOST_WATCHED:
+            finished = self._finished()[0]
+            del self._file.records[_key(Repo(finished.owner, finished.repo))]
         if known and (known.discovered_in_thread or not thread_uri):
             return False
         self._file.records[_key(repo)] = (
@@ -189,6 +194,13 @@ class WatchedWorkspaces:
         )
         self._file.save()
         return known is None
+
+    def has_room_for(self, repo: Repo) -> bool:
+        """Return whether a repository is watched, or could be."""
+        return len(self._file.records) < MOST_WATCHED or self.get(repo) is not None or bool(self._finished())
+
+    def _finished(self) -> list[WatchedWorkspace]:
+        return [one for one in self.all() if one.finished_issue_number is not None]
 
     def unwatch(self, repo: Repo) -> bool:
         """Stop watching a repository and store the time; return whether it was watched. Raises `StorageError`."""
@@ -371,7 +383,7 @@ class OwnWorkspace:
         if first.data.repo != repo:
             await self._tell_surplus(repo, first.data)
             return await self._join(first.data, thread_uri)
-        self.watched.watch(repo, thread_uri or None)
+        await self._watch(repo, thread_uri)
         made = await self._filled(repo)
         return Creation("waits", reason=made.error) if isinstance(made, Err) else Creation("created", made.data)
 
@@ -388,9 +400,16 @@ class OwnWorkspace:
 
     async def _join(self, workspace: Repository, thread_uri: str) -> Creation:
         """Watch an existing workspace."""
-        if self.watched.watch(workspace.repo, thread_uri or None):
+        if await self._watch(workspace.repo, thread_uri):
             await self._tell_joined(workspace)
         return Creation("exists", workspace)
+
+    async def _watch(self, repo: Repo, thread_uri: str) -> bool:
+        """Watch a workspace, or tell that there is no room; return whether it is new."""
+        if not self.watched.has_room_for(repo):
+            summary = f"The workspace {repo.full_name} is not watched: {NO_ROOM}"
+            await self.journal.record(Entry("decision", "workspaces", summary, line="warn"))
+        return self.watched.watch(repo, thread_uri or None)
 
     async def _tell_joined(self, workspace: Repository) -> None:
         summary = f"The workspace of {workspace.repo.owner} is watched from now on"
@@ -493,8 +512,8 @@ class RequestedRepositories:
             problem = "it is archived"
         elif not found.can_push:
             problem = f"@{self.github.login} has no push access"
-        elif len(self.watched.names()) >= MOST_WATCHED:
-            problem = f"{MOST_WATCHED} repositories are watched already"
+        elif not self.watched.has_room_for(repo):
+            problem = NO_ROOM
         return Err(f"{found.full_name} is not watched: {problem}", kind="invalid") if problem else Ok(found)
 
     async def catch_up(self) -> None:

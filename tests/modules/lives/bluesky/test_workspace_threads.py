@@ -23,6 +23,7 @@ from modules.services.peers.policy import PeerClaim
 from modules.services.pinned_names import FILE, PinnedNames
 from modules.services.plans.events import wish_mark
 from modules.services.plans.plan_text import parse_plan
+from modules.services.workspaces.watched import MOST_WATCHED
 from tests.running_town import KEY, Mind, RunningSoul, RunningTown, awake, call, prompt_of, replying, served
 from tests.town_github import TownGitHub
 from tests.trusting import told_nobody
@@ -49,6 +50,27 @@ async def test_the_owner_and_peers_can_have_a_workspace_watched_and_nobody_else(
         assert watched.is_thread_of_one(root) is is_watched
         told = [line for _, line, _ in life.console.lines if "www-lil-intdev-garden" in line and "Watches" in line]
         assert len(told) == is_watched
+
+
+async def test_the_owner_is_told_that_a_workspace_has_no_place_and_one_that_is_finished_gives_its_own(
+    running_town: RunningTown,
+) -> None:
+    owner = running_town.account("owner")
+    async with awake(running_town.make_home("rowan")) as life:
+        watched, others = (
+            life.app.services.workspaces,
+            [Repo("acme", f"www-lil-intdev-{n}") for n in range(MOST_WATCHED)],
+        )
+        for repo in others:
+            watched.watch(repo)
+        for is_watched in (False, True):
+            running_town.network.post_as(owner, f"@rowan.test let us meet at {ADDRESS} today?")
+            await life.look()
+            assert (watched.get(GARDEN) is not None) is is_watched
+            watched.note(others[0], finished_issue_number=3)
+        told = [line for _, line, _ in life.console.lines if f"{GARDEN.full_name}, which @owner.test named" in line]
+        assert len(told) == 2
+        assert watched.get(others[0]) is None
 
 
 async def test_a_found_peer_has_no_workspace_watched(running_town: RunningTown) -> None:

@@ -292,7 +292,13 @@ def test_it_is_known_after_a_restart_with_what_others_wrote_into_it(path: Path, 
 
 def test_no_more_are_watched_than_can_be_looked_at(watched: WatchedWorkspaces) -> None:
     assert all(watched.watch(Repo("kit", f"www-lil-intdev-{number}")) for number in range(MOST_WATCHED))
+    assert not watched.has_room_for(GARDEN_REPO)
     assert not watched.watch(GARDEN_REPO)
+    assert len(watched.all()) == MOST_WATCHED
+    watched.note(Repo("kit", "www-lil-intdev-7"), finished_issue_number=3)
+    assert watched.has_room_for(GARDEN_REPO)
+    assert watched.watch(GARDEN_REPO)
+    assert watched.get(Repo("kit", "www-lil-intdev-7")) is None
     assert len(watched.all()) == MOST_WATCHED
 
 
