@@ -19,6 +19,7 @@ from common.clock import FakeClock, SystemClock
 from common.errors import ConfigError, IdentityError, SoulError, UsageError
 from common.files import write_atomic
 from modules.runtime.database.database import Database
+from modules.runtime.database.file import reading
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
 from modules.services.agent.prompt.fitting import Audience
