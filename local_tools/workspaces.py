@@ -132,11 +132,11 @@ class WorkspaceTools:
     async def claim_task(self, args: TaskInput, turn: Turn) -> ToolResult:
         """Have a task taken before all others, or left alone. The life on tasks does it, and reports the result."""
         try:
-            if args.plan:
-                repo = self._acting.place(args.owner, args.repo, turn)
+            repo = self._acting.place(args.owner, args.repo, turn) if args.repo or args.plan else None
+            if repo and args.plan:
                 place = TaskPlace(repo, args.plan, args.task)
             else:
-                place = await self._orders.meant(str(args.task))
+                place = await self._orders.meant(str(args.task), repo)
         except SoulError as error:
             return self.words.error("Which Task", reason=one_line(str(error), _REASON_CHARS))
         if args.leave:

@@ -11,7 +11,7 @@ import pytest
 from adapters.github.types import Repo
 from common.provenance import Provenance
 from modules.services.agent.tools.types import OwnerRequest, Turn
-from modules.services.claims.lease_store import TASK
+from modules.services.claims.lease_store import TASK, TaskPlace
 from modules.services.plans.events import PLAN_ASKED, ask_of
 from modules.services.plans.plan_text import parse_plan
 from tests.local_tools.github_working import MIXED, OWNER, SITE, Working, read
@@ -227,6 +227,18 @@ async def test_a_task_is_taken_only_in_a_workspace_that_is_or_can_be_watched(wor
     assert not (await working.use("plan_claim_task", owner=SITE.owner, repo="shed", plan=1, task=1)).is_error
     rows = await working.life.app.services.work.newest(TASK, 9)
     assert [(one.key, one.importance) for one in rows] == [(f"{SITE.owner}/shed#1/1", "owner")]
+
+
+async def test_a_task_without_its_plan_is_looked_for_in_the_repository_that_is_named(working: Working) -> None:
+    place, work = TaskPlace(SITE, 4, 3), working.life.app.services.work
+    await work.offer(place.row)
+    refused = await working.use("plan_claim_task", repo="acme/another", task=3, leave=True)
+    assert refused.is_error
+    assert "acme/another" in refused.content
+    assert not (await working.use("plan_claim_task", repo=SITE.full_name.upper(), task=3, leave=True)).is_error
+    row = await work.get(TASK, place.row.key)
+    assert row is not None
+    assert row.payload["left"]
 
 
 async def test_the_text_of_an_issue_is_replaced_only_once_all_of_it_was_read(working: Working) -> None:

@@ -120,10 +120,11 @@ class TaskOrders:
         row = await self.table.get(TASK, place.row.key)
         return row is not None and is_left(row)
 
-    async def meant(self, words: str) -> TaskPlace:
+    async def meant(self, words: str, repo: Repo | None = None) -> TaskPlace:
         """Return the place of the task that `3`, `owner/repo#12/3` or `owner/repo#12/task-3` names.
 
-        Raises `SoulError` for any other text, and for a bare number if several plans, or none, are known.
+        A bare number is looked for in `repo`, or everywhere. Raises `SoulError` for any other text, and for a bare
+        number if several plans, or none, are known there.
         """
         found = _NAMED.fullmatch(words.strip())
         if found is None:
@@ -131,18 +132,21 @@ class TaskOrders:
         if found["owner"]:
             return TaskPlace(Repo(found["owner"], found["repo"]), int(found["issue"]), int(found["number"]))
         known = [place_of(row) for row in await self.table.newest(TASK, _MOST_ROWS)]
+        if repo:
+            known = [one for one in known if one.repo.full_name.lower() == repo.full_name.lower()]
         plans = {(one.repo, one.issue): one for one in known}
         of_number = {one.row.key: one for one in known if one.number == int(found["number"])}
         if len(of_number) != 1 and len(plans) != 1:
-            listed = ", ".join(sorted(of_number) or sorted(f"{repo.full_name}#{issue}" for repo, issue in plans))
+            where = f" in {repo.full_name}" if repo else ""
+            listed = ", ".join(sorted(of_number) or sorted(f"{there.full_name}#{issue}" for there, issue in plans))
             raise SoulError(
-                f"There is not just one task {found['number']}" + (f": {listed}" if listed else ""),
+                f"There is not just one task {found['number']}{where}" + (f": {listed}" if listed else ""),
                 remedy="Write it as owner/repo#12/3.",
             )
         if of_number:
             return next(iter(of_number.values()))
-        ((repo, issue),) = plans
-        return TaskPlace(repo, issue, int(found["number"]))
+        ((there, issue),) = plans
+        return TaskPlace(there, issue, int(found["number"]))
 
     async def _keep(self, place: TaskPlace, *, leave: bool) -> None:
         known = await self.table.get(TASK, place.row.key)
