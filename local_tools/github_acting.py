@@ -57,8 +57,9 @@ LongText = Annotated[str, Field(max_length=20_000)]
 """What GitHub shows under a title. A longer text is refused, not cut."""
 Title = Annotated[str, Field(max_length=200)]
 """What GitHub shows on one line; a longer one is refused, not cut."""
-Labels = Annotated[list[str], Field(default_factory=list, max_length=100)]
-"""As many as GitHub lets an issue have."""
+MOST_LABELS = 100
+"""GitHub lets an issue have no more."""
+Labels = Annotated[list[str], Field(default_factory=list, max_length=MOST_LABELS)]
 
 
 class WorkspaceCreateInput(BaseModel):
@@ -178,14 +179,14 @@ class IssueCreateInput(InRepository):
 
 
 class IssueUpdateInput(InRepository):
-    """A change of an issue; empty fields stay unchanged."""
+    """A change of an issue. An empty text changes nothing; an empty list takes all labels or assignees away."""
 
     issue_number: int = Field(ge=1)
     title: Title = ""
     body: LongText = ""
     state: Literal["open", "closed", ""] = ""
-    labels: Labels
-    assignees: list[str] = Field(default_factory=list, max_length=MOST_ASSIGNEES)
+    labels: list[str] | None = Field(default=None, max_length=MOST_LABELS)
+    assignees: list[str] | None = Field(default=None, max_length=MOST_ASSIGNEES)
 
 
 class PullInput(InRepository):

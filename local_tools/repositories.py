@@ -205,10 +205,10 @@ def update_problem(args: IssueUpdateInput, issue: Issue, *, login: str, is_ours:
     what is closed, but for issues of ours.
     """
     labels = {label.lower() for label in issue.labels}
-    if not any((args.title.strip(), args.body.strip(), args.state, args.labels, args.assignees)):
+    if not (args.title.strip() or args.body.strip() or args.state) and args.labels is args.assignees is None:
         return "No Change"
     is_by_us = issue.author.lower() == login.lower()
-    if not is_ours and (args.labels or (args.state == "closed" and not is_by_us)):
+    if not is_ours and (args.labels is not None or (args.state == "closed" and not is_by_us)):
         return "Not Ours"
     if args.state != "closed":
         return ""
@@ -247,7 +247,7 @@ def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
 def _update(args: IssueUpdateInput, repo: Repo, issue: Issue) -> IssueUpdateBody:
     title, text = one_line(args.title, _TITLE_CHARS, is_ours=True), clean(args.body, is_ours=True)
     changed = {"title": title, "state": args.state, "labels": args.labels, "assignees": args.assignees}
-    said = [f"{name} {to}" for name, to in changed.items() if to]
+    said = [f"{name} {to or 'none'}" for name, to in changed.items() if to or to == []]
     said += [f"a text of {len(text):,} characters in place of {len(issue.body):,}"] if text else []
     told = ", ".join(said)
     return IssueUpdateBody(
@@ -256,8 +256,8 @@ def _update(args: IssueUpdateInput, repo: Repo, issue: Issue) -> IssueUpdateBody
         title=title,
         body=text,
         state=args.state or None,
-        labels=_names(args.labels) or None,
-        assignees=_names(args.assignees) or None,
+        labels=None if args.labels is None else _names(args.labels),
+        assignees=None if args.assignees is None else _names(args.assignees),
         over=body_digest(issue.body) if text else "",
         about=one_line(f"{repo.full_name}#{issue.number}: {told}", _TITLE_CHARS),
     )

@@ -219,6 +219,21 @@ async def test_an_issue_is_opened_and_changed_but_for_what_others_keep(working: 
     assert found == [("Ours", "closed"), ("Theirs", "open")]
 
 
+async def test_the_labels_and_assignees_of_an_issue_can_be_emptied_and_stay_where_they_are_left_out(
+    working: Working,
+) -> None:
+    repo = working.watched_repo()
+    await working.done("github_create_issue", title="Gate", body="It squeaks.", labels=["bug"])
+    issue = repo.issues[1]
+    assert issue is not None
+    await working.done("github_update_issue", issue_number=1, title="The gate")
+    assert (len(issue.labels), len(issue.assignees)) == (1, 1)
+    await working.done("github_update_issue", issue_number=1, labels=[])
+    assert (len(issue.labels), len(issue.assignees)) == (0, 1)
+    await working.done("github_update_issue", issue_number=1, assignees=[])
+    assert (len(issue.labels), len(issue.assignees)) == (0, 0)
+
+
 async def test_a_task_is_taken_only_in_a_workspace_that_is_or_can_be_watched(working: Working) -> None:
     refused = await working.use("plan_claim_task", owner="acme", repo="barn", plan=1, task=1)
     assert refused.is_error
