@@ -262,17 +262,18 @@ class PostCase:
     @property
     def notes(self) -> list[str]:
         """The notes that apply to the thread: names of subsections of `Notes` in the skill `bluesky-response`."""
+        may_leave = not (self.is_project or self.is_owner)
         applying = {
             "Owner Request": self.may_act,
             "Shared Work": self.may_act and self.addresses_others and bool(self.github_username),
             "Answered Already": self.may_act and bool(self.answered),
             "Quote": bool(self._focal.quoted_uri),
-            "Project": self.is_project,
+            "Project": self.is_project and self.may_act,
             "Share Account": bool(self.account_to_tell),
-            "Deep Thread": self.thread.depth >= _DEEP_THREAD and not self.is_project,
+            "Deep Thread": self.thread.depth >= _DEEP_THREAD and may_leave,
             "Automated": self.notification.author.is_bot,
-            "Own Replies": self._own_replies >= _MANY_REPLIES and not self.is_project,
-            "Last Word": self.thread.is_agent_last_reply,
+            "Own Replies": self._own_replies >= _MANY_REPLIES and may_leave,
+            "Last Word": self.thread.is_agent_last_reply and not self.is_owner,
             "Circling": self.thread.circular.is_circular and not self.is_project,
             "Several Addressed": self.addresses_others and not (self.peer_posts or self.may_act or self.is_owner),
             "Peers Spoke": bool(self.peer_posts),

@@ -160,6 +160,15 @@ def test_thanks_in_circles_are_no_reason_to_leave_work() -> None:
     assert "Circling" not in case(talk, 0, is_peer=True).notes
 
 
+def test_the_owner_is_always_answered_and_work_is_taken_on_only_at_their_word() -> None:
+    long = (*(("wren", CHAT), ("me", CHAT)) * 12, ("wren", CHAT), ("me", "Good night."))
+    notes = [set(case(long, 0, importance=one).notes) for one in ("mention", "owner")]
+    leaving = {"Deep Thread", "Own Replies", "Last Word"}
+    assert [one & leaving for one in notes] == [leaving, set()]
+    asked = case((("wren", WORK),), 0, is_peer=True)
+    assert ["Project" in one.notes for one in (asked, replace(asked, provenance=Provenance.OWNER))] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [
