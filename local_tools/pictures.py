@@ -51,23 +51,21 @@ class ArenaChannelInput(BaseModel):
 
 
 class ArenaPostInput(BaseModel):
-    """A post with a picture of a channel. With `post_uri` and `post_cid` it is a reply."""
+    """A post with a picture of a channel. With `post_uri` it is a reply."""
 
     channel_url: str
     text: str = ""
     alt_text: str = ""
     post_uri: str = ""
-    post_cid: str = ""
 
 
 class ImagePostInput(BaseModel):
-    """A post with a picture. With `post_uri` and `post_cid` it is a reply."""
+    """A post with a picture. With `post_uri` it is a reply."""
 
     text: str
     image_path: str
     alt_text: str
     post_uri: str = ""
-    post_cid: str = ""
 
 
 class FetchImageInput(BaseModel):
@@ -172,6 +170,7 @@ class PictureTools:
         """Publish a picture that was downloaded, or that a page or a channel listed."""
         if not args.alt_text.strip():
             return self.words.error("No Alt Text")
+        target = await self._replied_to(args.post_uri, turn)
         data, source = await self._file(args.image_path)
         text = _with_source(args.text, place_of(source))
         if (length := grapheme_len(text)) > PORTABLE_MAX_GRAPHEMES:
@@ -179,7 +178,7 @@ class PictureTools:
             return self.words.error("Too Long", length=grapheme_len(args.text.strip()), most=max(0, most))
         alt = truncate_graphemes(clean(args.alt_text).strip(), _ALT_CHARS)
         attached = await self._pictures.attach(data, alt=alt, why=turn.cause_id or turn.loop, source=source)
-        published = await self._publish(text, self._usable(attached), args.post_uri, args.post_cid, turn)
+        published = await self._publish(text, self._usable(attached), target, turn)
         return self._on_bluesky.answered(published, "posted", ends=False)
 
     async def post_from_channel(self, args: ArenaPostInput, turn: Turn) -> ToolResult:
@@ -187,6 +186,7 @@ class PictureTools:
         named = parse_channel_url(args.channel_url)
         if named is None or not (args.text.strip() or args.alt_text.strip()):
             return self.words.error("No Alt Text" if named else "No Channel")
+        target = await self._replied_to(args.post_uri, turn)
         picked = (await self._finder.pick(*named)).or_else(None, "not_found")
         if picked is None:
             return self.words.error("Nothing Left")
@@ -201,7 +201,7 @@ class PictureTools:
         )
         picture = self._usable(attached)
         text = fit_post_text(args.text.strip() or args.alt_text.strip(), f"Source: {place_of(source)}")
-        published = await self._publish(text, picture, args.post_uri, args.post_cid, turn)
+        published = await self._publish(text, picture, target, turn)
         answer = self._on_bluesky.answered(published, "posted", ends=False)
         if published.status != "accepted":
             return answer
@@ -242,12 +242,16 @@ class PictureTools:
             return data, source
         return (await self._pictures.files.read_download(path)).or_else(None) or self.words.stop("No Such Picture")
 
-    async def _publish(self, text: str, picture: AttachedPicture, uri: str, cid: str, turn: Turn) -> Published:
+    async def _replied_to(self, named: str, turn: Turn) -> StrongRef | None:
+        """Return the post that is answered, by its uri or its web address; None if none is named."""
+        return await self._on_bluesky.target(named, turn) if named else None
+
+    async def _publish(self, text: str, picture: AttachedPicture, target: StrongRef | None, turn: Turn) -> Published:
         terms = post_terms(text, turn, is_all=False)
-        if not uri:
+        if target is None:
             return await self._publisher.post(text, terms, pictures=(picture,))
         terms = dataclasses.replace(terms, own_words=False)
-        return await self._publisher.reply(text, StrongRef(uri, cid), terms, root=None, pictures=(picture,))
+        return await self._publisher.reply(text, target, terms, root=None, pictures=(picture,))
 
     async def _entry(self, post: str) -> Json | None:
         log = self._pictures.log

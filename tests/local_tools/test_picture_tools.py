@@ -108,7 +108,7 @@ async def test_every_picture_of_a_channel_is_shown_once_and_then_there_is_none_l
 
 
 async def test_a_page_is_browsed_a_picture_downloaded_and_posted_as_a_reply(sharing: Sharing) -> None:
-    uri, cid = sharing.town.network.post_as(sharing.town.account("owner"), "Show me a lighthouse.")
+    uri, _ = sharing.town.network.post_as(sharing.town.account("owner"), "Show me a lighthouse.")
     page = read(await sharing.use("web_browse_images", url=f"{sharing.gallery}/exhibition"))
     (tower,) = [image["url"] for image in page["images"] if "lighthouse" in image["url"]]
     download = await sharing.done("curl_fetch", url=tower)
@@ -118,8 +118,7 @@ async def test_a_page_is_browsed_a_picture_downloaded_and_posted_as_a_reply(shar
         text=SAID,
         image_path=download["file_path"],
         alt_text="A striped tower",
-        post_uri=uri,
-        post_cid=cid,
+        post_uri=f"https://bsky.app/profile/owner.test/post/{uri.rpartition('/')[2]}",
     )
     await sharing.life.send()
     (record,) = sharing.shown()
@@ -130,6 +129,16 @@ async def test_a_page_is_browsed_a_picture_downloaded_and_posted_as_a_reply(shar
     assert b"Exif" not in data
     again = read(await sharing.use("web_browse_images", url=f"{sharing.gallery}/exhibition"))
     assert tower not in [image["url"] for image in again["images"]]
+
+
+async def test_a_picture_of_a_channel_answers_a_post_and_is_not_taken_for_one_that_is_gone(sharing: Sharing) -> None:
+    uri, _ = sharing.town.network.post_as(sharing.town.account("owner"), "Show me a table.")
+    gone = await sharing.use("arena_post_image", channel_url=CHANNEL, text="Here.", post_uri=f"{uri}x")
+    assert gone.is_error
+    posted = await sharing.done("arena_post_image", channel_url=CHANNEL, text="Here.", post_uri=uri)
+    await sharing.life.send()
+    (record,) = sharing.shown()
+    assert (record["reply"]["parent"]["uri"], posted["remaining_unposted"]) == (uri, 2)
 
 
 async def test_among_others_words_only_what_was_listed_is_fetched_and_the_post_waits_for_a_yes(
