@@ -184,7 +184,7 @@ class BlueskyTools:
         if not revisions.shown_peers:
             revisions.shown_peers = True
             told = self.framed([{"author": post.author.handle, "text": post.text} for post in news], uri=target.uri)
-            content = f"{self.words.answer('Peers Meanwhile', peers=names)}\n{told.content}"
+            content = f"{self.words.answer('Peers Meanwhile', peers=names, **_ways_out(turn))}\n{told.content}"
             return ToolResult(content, is_error=True, provenance=told.provenance)
         return await self._like_instead(f"{names} replied just now", turn, target)
 
@@ -197,7 +197,7 @@ class BlueskyTools:
         """Return the result for a reply that must not be sent: a request for a better one, then a like or silence."""
         problem = self.words.answer(code)
         if thread.revisions.ask_for_better():
-            return self.words.error("Reply Not Sent", problem=problem)
+            return self.words.error("Reply Not Sent", problem=problem, **_ways_out(turn))
         liked = await self._publisher.like(target, act_terms(turn))
         act: Act = "silent" if liked.status == "blocked" else "liked"
         return self.words.end("No Reply", liked.came(act, f"no reply, twice: {problem}"), is_error=True)
@@ -371,6 +371,11 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         look("bluesky_get_followers", ActorListInput, tools.looks.followers, anyone),
         look("bluesky_get_follows", ActorListInput, tools.looks.follows, anyone),
     )
+
+
+def _ways_out(turn: Turn) -> dict[str, bool]:
+    """Return in which ways, besides a reply, a turn about a post may end, as values for an answer."""
+    return {"may_like": may_end_without_words(turn), "may_be_silent": may_stay_silent(turn)}
 
 
 _WORDS_CHARS = 90

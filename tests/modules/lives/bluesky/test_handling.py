@@ -8,9 +8,11 @@ from datetime import timedelta
 import pytest
 
 from common.errors import Transient
+from common.provenance import Provenance
 from modules.runtime.scheduler.policy import get_peer_delay
 from modules.services.work.types import MOST_TRIES, PAUSE_S
 from tests.hasty_clock import HastyClock
+from tests.local_tools.test_bluesky_tools import thread, turn, use
 from tests.outbox_rows import newest_intents
 from tests.running_town import RunningTown, awake, call, prompt_of
 from town.atproto.service import Fault
@@ -212,3 +214,18 @@ async def test_a_question_that_no_try_could_decide_is_given_up_and_not_liked(run
     assert not [one.kind for one in intents if one.kind in {"like", "reply"}]
     assert (last.summary, last.data["act"]) == ("Giving up on @kit.test", "dropped")
     assert f"{MOST_TRIES} times" in last.reason
+
+
+@pytest.mark.parametrize("is_owner", [False, True])
+async def test_a_reply_that_goes_back_is_told_only_the_ways_out_that_the_turn_offers(
+    running_town: RunningTown,
+    is_owner: bool,  # noqa: FBT001
+) -> None:
+    async with awake(running_town.make_home("rowan")) as life:
+        for tried in (False, True):
+            about = thread(is_owner=is_owner)
+            about.revisions.tried = tried
+            told = (await use(life, "bluesky_reply", about, text="...")).content
+            executor = life.app.lives.turn_services.turn_runner.executor
+            names = {one.name for one in executor.registry.available(turn(Provenance.OWNER, about))}
+            assert ("or like" in told, "silent" in told) == ("bluesky_like" in names, "stay_silent" in names)
