@@ -242,7 +242,7 @@ class WorkspaceTools:
             named = next(((one.owner, one.repo) for one in here), named)
         repo = self._acting.place(*named, turn)
         if isinstance(subject, ThreadTurn) and not self._services.workspaces.get(repo):
-            self.words.stop("Not Watched", repo=repo.full_name, why="")
+            self.words.stop("Not Watched In Public", repo=repo.full_name)
         return repo
 
     async def finish(self, args: FinishInput, turn: Turn) -> ToolResult:
