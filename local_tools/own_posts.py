@@ -32,7 +32,7 @@ from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import gives_back, is_verbatim, said_before
 from modules.lives.bluesky.types import POST_FOUND, ExpressionTurn, ThreadTurn
 from modules.services.agent.tools.types import OwnAct, Tool, ToolResult, Turn
-from modules.services.outbox.bodies import AllowedReplies, DeleteBody, PostBody
+from modules.services.outbox.bodies import AllowedReplies, DeleteBody, PostBody, ReplyBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import Intent
@@ -125,8 +125,11 @@ class OwnPostTools:
         Raises `NotWaiting`, `ToolStopped`.
         """
         if args.changes:
-            older, _ = await self.outbox.waiting(str(args.changes))
-            return older if older.kind == "post" else self.words.stop("None Waits")
+            older, act = await self.outbox.waiting(str(args.changes))
+            if older.kind != "post":
+                answers = older.body.parent.uri if isinstance(older.body, ReplyBody) else ""
+                self.words.stop("No Waiting Post", act=act, answers=answers)
+            return older
         said = (one for one in await self.outbox.scheduled() if one.body.public_text == args.text.strip())
         return next(said, None) if args.at.strip() else None
 

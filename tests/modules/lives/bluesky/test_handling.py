@@ -229,3 +229,16 @@ async def test_a_reply_that_goes_back_is_told_only_the_ways_out_that_the_turn_of
             executor = life.app.lives.turn_services.turn_runner.executor
             names = {one.name for one in executor.registry.available(turn(Provenance.OWNER, about))}
             assert ("or like" in told, "silent" in told) == ("bluesky_like" in names, "stay_silent" in names)
+
+
+async def test_the_number_of_a_waiting_reply_is_changed_by_the_tool_that_the_answer_names(
+    running_town: RunningTown,
+) -> None:
+    uri, _ = running_town.network.post_as(running_town.account("kit"), "Which roof is louder?")
+    async with awake(running_town.make_home("rowan")) as life:
+        await use(life, "bluesky_reply", text="Tin, by far.", post_uri=uri)
+        told = await use(life, "bluesky_post", text="Slate, by far.", changes=1)
+        assert (told.is_error, f"bluesky_reply with post_uri {uri}" in told.content) == (True, True)
+        await use(life, "bluesky_reply", text="Slate, by far.", post_uri=uri)
+        waiting, _ = await life.app.services.outbox.waiting("1")
+    assert waiting.body.public_text == "Slate, by far."
