@@ -39,6 +39,8 @@ class OwnTimeTurn:
 
 
 SKILL = "own-time"
+_SAID = "said"
+"""The code of a turn that did nothing with a tool, but said something."""
 _ACTS = frozenset({"bluesky_post", "schedule_add", "schedule_remove", "web_fetch"})
 _ACTS_UNORDERED = frozenset({"memory_save", "self_update"})
 """Tools to store something, only in turns that the owner did not ask for: the owner's turns may read private text."""
@@ -92,7 +94,7 @@ class OwnTurns:
         looks = {one.name for one in tools if one.effect == "look"}
         did = any(not answer.is_error and (words or call.name not in looks) for call, answer in result.calls)
         held = any(answer.outcome.held for _, answer in result.calls)
-        act, code = ("done", "done") if did else ("silent", "nothing-to-do")
+        act, code = ("done", "done") if did else ("silent", _SAID if words else "nothing-to-do")
         reason = words or ("" if did else "there was nothing to tell")
         return Disposition(act, code, reason, held=held, provenance=result.provenance)
 
@@ -100,6 +102,7 @@ class OwnTurns:
         """Tell the owner how a row ended: always if they asked for it, else only if something was done or given up."""
         if is_owners or (disposition.act != "silent" and disposition.reason):
             did = {"dropped": "gave up", "silent": "did nothing for"}.get(disposition.act, "did")
+            did = "reports on" if disposition.code == _SAID else did
             did = "left a draft for" if disposition.held else did
             headline = f"{self.me.agent_name} {did} {what}"
             words, provenance = disposition.reason, disposition.provenance

@@ -123,6 +123,22 @@ async def test_a_turn_that_did_nothing_or_left_a_draft_is_not_told_as_done(runni
     assert [" did what " in one for one in told if one.endswith("what you scheduled")] == [False, False]
 
 
+async def test_words_alone_are_told_the_owner_as_what_came_of_their_schedule(running_town: RunningTown) -> None:
+    clock, proverb = HastyClock(1_000), "Drop by drop the stone is hollowed."
+    acts = [Completion(proverb), Completion("")]
+    running_town.mind.answer = lambda _: acts.pop(0)
+    home = running_town.make_home("rebecca", SOUL_SPEED="1", SOUL_TIMEZONE="UTC")
+    async with awake(home, clock=clock) as soul:
+        at = (clock.now() + timedelta(hours=1)).replace(tzinfo=None)
+        await soul.app.services.schedules.add("tell me a proverb", at, repeat="daily", is_reminder=False, by="owner")
+        await passes(soul, HOUR_S + 60)
+        await passes(soul, 24 * HOUR_S)
+        told = [one.payload for one in await soul.app.services.work.newest(NOTICE, 9)]
+    mute, said = (one for one in told if one["text"].endswith("what you scheduled"))
+    assert proverb in str(said)
+    assert ["did nothing" in one["text"] for one in (said, mute)] == [False, True]
+
+
 async def test_what_the_owner_scheduled_may_read_repositories_and_keeps_nothing_of_them(
     running_town: RunningTown,
 ) -> None:
