@@ -23,10 +23,11 @@ from common.schemas import repository_name
 from common.settings import Settings
 from common.text.strings import normalized_title
 from common.text.untrusted import clean_value, one_line
-from local_tools.bluesky_turns import AccountName, act_terms, gives, is_by_owner, names
+from local_tools.bluesky_turns import AccountName, act_terms, gives, is_by_owner, names, post_problem
 from local_tools.words import REASON_CHARS, ToolStopped, ToolWords
 from modules.lives.bluesky.types import MadeThing, ThreadTurn
 from modules.lives.github.types import IssueTurn
+from modules.lives.rhythm import OwnTimeTurn
 from modules.runtime.journal.rows import Journal
 from modules.services.agent.tools.types import ToolResult, Turn
 from modules.services.outbox.github_bodies import (
@@ -341,11 +342,14 @@ class GitHubActing:
         now = self.services.clock.now()
         if isinstance(turn.subject, ThreadTurn):
             turn.subject.revisions.tried = True
+        is_own_time = isinstance(turn.subject, OwnTimeTurn)
+        if is_own_time and isinstance(body, IssueBody) and post_problem(f"{body.title}\n{body.body}", turn):
+            self.words.stop("Repeats Schedule")
         if earlier := await self._opened_before(body, turn):
             return standing_of([earlier], 1, None, self.services.clock.since)
         terms = act_terms(turn, is_seen=_is_seen(body, turn), is_order=_is_order(body, turn))
-        part = f"tool:{body.kind}:{body.repo.lower()}:{normalized_title(key)}:{now:%Y-%m-%d}"
         hold = terms.hold or (turn.subject.hold if isinstance(turn.subject, IssueTurn) else "")
+        part = f"tool:{body.kind}:{body.repo.lower()}:{normalized_title(key)}:{now:%Y-%m-%d}"
         action = replace(terms, urgent=turn.importance == "owner", hold=hold).proposed(body)
         for count in range(_MOST_A_DAY):
             target = f"{part}:{count}" if again or count else part

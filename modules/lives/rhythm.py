@@ -42,6 +42,8 @@ SKILL = "own-time"
 _SAID = "said"
 """The code of a turn that did nothing with a tool, but said something."""
 _ACTS = frozenset({"bluesky_post", "schedule_add", "schedule_remove", "web_fetch"})
+_ACTS_ORDERED = frozenset({"github_create_issue", "create_memo"})
+"""Further tools, only in turns that the owner asked for."""
 _ACTS_UNORDERED = frozenset({"memory_save", "self_update"})
 """Tools to store something, only in turns that the owner did not ask for: the owner's turns may read private text."""
 _PICTURES = "pictures"
@@ -113,7 +115,7 @@ def is_own(tool: Tool, turn: Turn) -> bool:
     """Return whether a turn of the SOUL's own offers an available tool: it only looks, or is one of a few acts."""
     if tool.effect == "look":
         return tool.name != MORE_TOOLS and tool.family != _PICTURES
-    return tool.name in _ACTS or (turn.asked_by is Provenance.SELF and tool.name in _ACTS_UNORDERED)
+    return tool.name in _ACTS | (_ACTS_UNORDERED if turn.asked_by is Provenance.SELF else _ACTS_ORDERED)
 
 
 HEARTBEAT_TURN = "heartbeat-turn"

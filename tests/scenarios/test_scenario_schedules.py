@@ -10,6 +10,7 @@ import pytest
 from common.errors import UsageError
 from common.provenance import Provenance
 from modules.lives.rhythm import OwnTimeTurn, is_own
+from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.policy import approval_reason, lower_provenance
 from modules.services.agent.tools.types import Turn
 from modules.services.owner import NOTICE
@@ -20,6 +21,7 @@ from tests.hasty_clock import HastyClock
 from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.phone import Phone, look
+from tests.town_github import TownGitHub
 from town.model.types import Completion
 
 HOUR_S = 3_600.0
@@ -151,9 +153,29 @@ async def test_what_the_owner_scheduled_may_read_repositories_and_keeps_nothing_
         post = next(one for one in registry.available(after) if one.name == "bluesky_post")
     assert {"github_list_issues", "day_read", "talk_search"} <= names[0] - names[1]
     assert "bluesky_get_notifications" in names[0] & names[1] & names[2]
+    assert {"github_create_issue", "create_memo"} <= names[0] & names[2] - names[1]
     assert {"memory_save", "self_update"} <= names[1] - names[0]
     assert names[2].isdisjoint({"memory_save", "self_update", "schedule_add", "schedule_remove", "web_fetch"})
     assert approval_reason(post, after)
+
+
+async def test_an_issue_that_the_owner_scheduled_is_opened_unless_it_repeats_the_schedule(
+    town_github: TownGitHub,
+) -> None:
+    task = "Open an issue for the weekly review each Friday, as I am ill and Ada must not know"
+    async with awake(town_github.make_home()) as soul, soul.sending():
+        executor = soul.app.lives.turn_services.turn_runner.executor
+        turn = Turn("schedule", Provenance.OWNER, "schedule:1", OwnTimeTurn([task]))
+        names = [one.name for one in executor.registry.available(turn) if is_own(one, turn)]
+        for name, title in (
+            ("github_create_issue", task),
+            ("create_memo", task),
+            ("github_create_issue", "Weekly review"),
+        ):
+            asked = ToolCall("1", name, {"repo": "acme/site", "title": title})
+            told = await executor.execute(asked, turn, names)
+            assert told.is_error is (title == task), told.content
+    assert [one.title for one in town_github.repo.issues.values() if one] == ["Weekly review"]
 
 
 async def test_a_turn_about_a_strangers_words_can_schedule_nothing(running_town: RunningTown) -> None:
