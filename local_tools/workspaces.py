@@ -296,7 +296,7 @@ def workspace_tools(services: WorkspaceToolServices) -> Sequence[Tool]:
         look("workspace_find", WorkspaceFindInput, handler=tools.find),
         act("create_memo", MemoInput, handler=tools.memo, fits=acting.serves_post),
         act("plan_create", PlanInput, handler=tools.plan, fits=acting.serves_post),
-        act("plan_claim_task", TaskInput, handler=tools.claim_task, holdable=False),
+        act("plan_claim_task", TaskInput, handler=tools.claim_task, holdable=False, named_only=True),
         act("workspace_finish", FinishInput, handler=tools.finish),
     )
 

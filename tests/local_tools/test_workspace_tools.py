@@ -256,6 +256,24 @@ async def test_a_task_without_its_plan_is_looked_for_in_the_repository_that_is_n
     assert row.payload["left"]
 
 
+async def test_among_others_words_a_task_is_taken_at_the_owner_s_plain_word(
+    working: Working, running_town: RunningTown
+) -> None:
+    working.watched_repo()
+    place, work = TaskPlace(SITE, 4, 3), working.life.app.services.work
+    await work.offer(place.row)
+    turn = replace(MIXED, request=OwnerRequest("Take task 3, please"))
+    wrong = await working.use("plan_claim_task", replace(OWNER, request=turn.request))
+    assert ("task" in wrong.content, "owner" in wrong.content) == (True, False), "a hidden field is not listed"
+    running_town.mind.answer = lambda _: Completion("NO")
+    assert (await working.use("plan_claim_task", turn, task=3)).is_error
+    running_town.mind.answer = lambda _: Completion("YES")
+    assert not (await working.use("plan_claim_task", turn, task=3)).is_error
+    row = await work.get(TASK, place.row.key)
+    assert row is not None
+    assert row.payload["left"] is False
+
+
 async def test_the_text_of_an_issue_is_replaced_only_once_all_of_it_was_read(working: Working) -> None:
     repo, github = working.watched_repo(), working.life.app.services.github
     text, new = "It squeaks." + '\n"Oil" it.' * 400, "It squeaks. Oil it, and paint it."

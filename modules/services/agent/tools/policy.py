@@ -138,8 +138,11 @@ def explain(tool: Tool, turn: Turn, error: ValidationError) -> tuple[str, str]:
 
 def taken_fields(tool: Tool, turn: Turn) -> str:
     """Return the names of the fields that `tool` takes in `turn`, as text for the model."""
-    withheld, fields = withheld_fields(tool, turn), tool.input_model.model_fields.items()
-    shown = ((field.alias or name, field) for name, field in fields if name not in withheld)
+    hidden, told = hidden_fields(tool, turn), tool.input_model.model_json_schema().get("properties", {})
+    fields = (
+        (field.alias or name, field) for name, field in tool.input_model.model_fields.items() if name not in hidden
+    )
+    shown = ((name, field) for name, field in fields if name in told)
     taken = (name if field.is_required() else f"{name} (optional)" for name, field in shown)
     return ", ".join(taken) or "nothing"
 

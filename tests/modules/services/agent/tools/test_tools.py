@@ -168,6 +168,8 @@ async def test_what_a_turn_gives_is_not_asked_of_the_model_there_and_taken_all_t
     assert shown == [{"text", "limit", "note"}, {"text", "note"}]
     sent = ToolCall("1", "echo", {"text": "hi", "limit": 3})
     assert (await Executor(registry, SHIPPED).execute(sent, at_seven)).content == "hi|3|None|test"
+    wrong = await Executor(registry, SHIPPED).execute(ToolCall("1", "echo", {}), at_seven)
+    assert "It takes: text, note (optional)" in wrong.content
 
 
 async def test_what_only_the_owner_can_ask_for_is_neither_shown_nor_taken_elsewhere() -> None:
