@@ -240,7 +240,7 @@ class Judge:
 
         Raises `SoulError` as the gateway and the sandbox do.
         """
-        system = await self._system(case)
+        system = await self._system(case, can_run=looks.running is not None)
         shown = changes_of(case.files, finds_secret=self.redactor.finds)
         messages, used, room = [Message("user", self._message(case, shown))], 0, MOST_CHARS
         steps, until = 0, self.clock.monotonic() + _MOST_SECONDS
@@ -268,11 +268,16 @@ class Judge:
                 return None
             messages += await self._looked(result, looks)
 
-    async def _system(self, case: ReviewCase) -> Sequence[PromptBlock]:
+    async def _system(self, case: ReviewCase, *, can_run: bool) -> Sequence[PromptBlock]:
         repo, pull = case.repo, case.pull
         prompt = await self.prompter.prompt(
             skill=SKILL,
-            variables={"repo": repo.full_name, "number": str(pull.number), "github_username": self.login},
+            variables={
+                "repo": repo.full_name,
+                "number": str(pull.number),
+                "github_username": self.login,
+                "can_run": can_run,
+            },
             audience="bluesky",
             session_key=f"github:{repo.full_name}#{pull.number}".lower(),
             now=self.clock.now(),
