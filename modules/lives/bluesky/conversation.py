@@ -37,7 +37,7 @@ RAPID_NOVEL_WORDS = 8
 State = Literal["new", "active", "awaiting_response", "concluded", "stale"]
 Source = Literal["notification", "owner_mention", "expression_reply"]
 Cause = Literal["none", "concluded", "replies", "depth", "disengaged", "no response"]
-ConversationCode = Literal["owner", "active", "reengaged", "concluded", "replies", "depth", "disengaged", "rapid"]
+ConversationCode = Literal["owner", "active", "reengaged", "concluded", "replies", "depth", "rapid"]
 
 
 class Participant(FileRecord):
@@ -238,7 +238,7 @@ def judge_incoming(
         reopened = [Reopened()]
     if conversation.reengaged_at == incoming.at:
         return _yes("reengaged", "Someone re-engaged after conclusion"), reopened
-    refusal = _enough(conversation, incoming, limits, agent_did, now)
+    refusal = _enough(conversation, incoming, limits, now)
     return _yes("active", "Conversation is active") if refusal is None else refusal, reopened
 
 
@@ -273,15 +273,11 @@ def _comes_back(conversation: FollowedThread, incoming: Incoming, agent_did: str
 
 
 def _enough(
-    conversation: FollowedThread, incoming: Incoming, mechanics: SocialMechanics, agent_did: str, now: datetime
+    conversation: FollowedThread, incoming: Incoming, mechanics: SocialMechanics, now: datetime
 ) -> ConversationDecision | None:
     """Return the refusal if another reply would be too much, else None."""
     if too_long := _too_long(conversation, mechanics):
         return _no(*too_long, conclude=True)
-    others = [one for one in _others(conversation, agent_did) if one.did != incoming.did]
-    fresh = now - incoming.at <= timedelta(milliseconds=mechanics.silence_threshold_ms)
-    if not fresh and others and all(_is_disengaged(one, mechanics, now) for one in others):
-        return _no("disengaged", "Everyone else has fallen silent", conclude=True)
     to_them = conversation.participants[incoming.did].reply_count > RAPID_REPLY_COUNT
     rapid = to_them and mechanics.skip_low_value_acknowledgments and _is_rapid(conversation, now)
     enough_new = RAPID_NOVEL_WORDS if incoming.is_automated else 1

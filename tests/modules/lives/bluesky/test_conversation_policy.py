@@ -217,16 +217,10 @@ def test_what_a_person_asks_or_adds_is_answered_however_quick_the_talk_is_and_a_
         assert not judge(QUICK, replace(incoming(text, minutes=2), is_automated=True))[0]
 
 
-def test_who_speaks_now_is_answered_though_all_others_have_left() -> None:
+def test_who_speaks_long_after_all_others_or_is_read_late_is_answered() -> None:
     before = conversation(participants=people(person("bob"), person("cleo")), state="active")
-    assert judge(before, incoming(minutes=45))[0]
-
-
-def test_an_old_post_in_a_thread_that_all_others_have_left_is_only_liked() -> None:
-    before = conversation(participants=people(person("bob"), person("cleo")), state="active")
-    decision, _ = judge(before, incoming(minutes=1), now=120)
-    assert (decision.should, decision.like) == (False, True)
-    assert judge(conversation(), incoming(minutes=1), now=120)[0]
+    for said, read in ((45, 45), (1, 120), (45, 9 * 60)):
+        assert judge(before, incoming(minutes=said), now=read)[0], (said, read)
 
 
 def test_the_same_post_twice_counts_once() -> None:
