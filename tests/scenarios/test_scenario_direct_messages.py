@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from modules.services.inbox import messages
 from modules.services.outbox.bodies import DirectMessageBody, PostBody
 from modules.services.outbox.types import ProposedAction
+from tests.hasty_clock import HastyClock
 from tests.running_town import PASSWORD, RunningTown, awake, call, replying
 from tests.scenarios.phone import Phone, look
 from town.atproto.index import FOLLOW
@@ -53,6 +54,27 @@ async def test_a_pause_from_the_phone_does_not_wait_behind_a_command_that_takes_
             assert soul.app.services.control.standing().paused
         await look(soul)
         assert phone.answers == ["Done.", "No conversation was ended: there is no conversation"]
+
+
+@pytest.mark.slow
+async def test_a_message_that_waited_while_nothing_ran_is_read_in_the_conversation_that_it_continues(
+    running_town: RunningTown,
+) -> None:
+    town, phone, clock = running_town, Phone(running_town, "owner"), HastyClock(1_000)
+    home = town.make_home("rebecca", SOUL_SPEED="1")
+    town.mind.answer = lambda _: Completion("Shall I follow @kit.test for the slates?")
+    async with awake(home, clock=clock) as soul:
+        phone.says("I met Kit, who lays slates.")
+        await look(soul)
+    phone.says("yes, do that")
+    clock.ahead += 3600
+    async with awake(home, clock=clock) as soul:
+        await soul.app.scheduler.run_guarded("messages")
+        await soul.app.scheduler.run_guarded("sessions")
+        await look(soul)
+        assert any("Shall I follow @kit.test" in message.text for message in town.mind.asked[-1].messages)
+        clock.ahead += 3600
+        assert (await soul.app.scheduler.run_guarded("sessions")).ran
 
 
 async def test_what_the_owner_writes_is_answered_with_the_whole_mind_once(running_town: RunningTown) -> None:

@@ -92,6 +92,12 @@ class Situation:
         )
 
 
+def owner_waits(connection: sqlite3.Connection, owner_did: str) -> bool:
+    """Return whether the owner said something, in the terminal or by direct message, that has no answer yet."""
+    by_message = any(one.author_did == owner_did for one in messages.waiting(connection))
+    return by_message or owner_inbox.count(connection) > 0
+
+
 def read_situation(
     connection: sqlite3.Connection, settings: Settings, home: Home, standing: Standing, moment: datetime
 ) -> Situation:

@@ -479,10 +479,17 @@ async def test_the_notes_of_a_conversation_with_the_owner_are_emptied_and_no_oth
 ENDED = {"bluesky:thread:at://did:plc:kit/app.bsky.feed.post/over"}
 
 
+def tidy_loop(home: SessionHome) -> SessionTidyLoop:
+    async def owner_waits() -> bool:
+        return False
+
+    return SessionTidyLoop(home.sessions, home.archivist, home.clock, ENDED.__contains__, owner_waits)
+
+
 async def test_a_thread_that_is_over_becomes_memory_after_half_an_hour_and_not_after_a_day(
     session_home: SessionHome,
 ) -> None:
-    loop = SessionTidyLoop(session_home.sessions, session_home.archivist, session_home.clock, ENDED.__contains__)
+    loop = tidy_loop(session_home)
     (over,) = ENDED
     for key in (over, THREAD):
         await session_home.say(key, Message("user", "hello"), provenance=Provenance.STRANGER)
@@ -494,7 +501,7 @@ async def test_a_thread_that_is_over_becomes_memory_after_half_an_hour_and_not_a
 async def test_half_an_hour_of_silence_ends_a_talk_with_the_owner_and_a_day_any_other(
     session_home: SessionHome,
 ) -> None:
-    loop = SessionTidyLoop(session_home.sessions, session_home.archivist, session_home.clock, ENDED.__contains__)
+    loop = tidy_loop(session_home)
     await session_home.say(THREAD, Message("user", "hello"), provenance=Provenance.STRANGER)
     await session_home.say(OWNER_SESSION, Message("user", "hello"))
     assert not (await loop.run()).ran
@@ -509,7 +516,7 @@ async def test_half_an_hour_of_silence_ends_a_talk_with_the_owner_and_a_day_any_
 async def test_what_cannot_be_distilled_keeps_nobody_waiting_and_a_dead_service_is_let_be(
     session_home: SessionHome,
 ) -> None:
-    loop = SessionTidyLoop(session_home.sessions, session_home.archivist, session_home.clock, ENDED.__contains__)
+    loop = tidy_loop(session_home)
     for name in ("a", "b", "c", "d"):
         await session_home.talk(f"owner:{name}")
     await session_home.clock.advance(3600)
@@ -525,7 +532,7 @@ async def test_what_cannot_be_distilled_keeps_nobody_waiting_and_a_dead_service_
 async def test_a_conversation_that_is_put_off_each_time_keeps_no_other_from_its_end(
     session_home: SessionHome, looks_in_vain: int
 ) -> None:
-    loop = SessionTidyLoop(session_home.sessions, session_home.archivist, session_home.clock, ENDED.__contains__)
+    loop = tidy_loop(session_home)
     for name in ("a", "b", "c"):
         await session_home.talk(f"owner:{name}")
     await session_home.clock.advance(3600)
