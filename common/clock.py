@@ -247,6 +247,15 @@ def from_local(moment: datetime, timezone: str = "") -> datetime:
     return (moment.replace(tzinfo=ZoneInfo(timezone)) if timezone else moment.astimezone()).astimezone(UTC)
 
 
+def parse_local_or_none(text: str, timezone: str = "") -> datetime | None:
+    """Parse a date or a time that a model or a person gave; without an offset, it is in the time zone of `local`."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        return moment if moment.tzinfo else from_local(moment, timezone)
+    except (ValueError, OverflowError):
+        return None
+
+
 def is_timezone(name: str) -> bool:
     """Return whether `local` knows this time zone."""
     try:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from common.clock import Clock, parse_iso
+from common.clock import Clock, parse_local_or_none
 from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION, is_main
 from common.text.handles import named_handles
@@ -207,12 +206,9 @@ class MemoryTools:
         return self.words.done("Remembered As", number=number) if seen else self.words.done("Remembered")
 
     async def search(self, args: MemorySearchInput, turn: Turn) -> ToolResult:
-        since: datetime | None = None
-        if args.since.strip():
-            try:
-                since = parse_iso(args.since)
-            except ValueError:
-                return self.words.error("Day Form", given=repr(one_line(args.since)))
+        since = parse_local_or_none(args.since, self.timezone)
+        if since is None and args.since.strip():
+            return self.words.error("Day Form", given=repr(one_line(args.since)))
         least, limit = _least(turn), args.limit
         most = MOST_FOUND if least > Provenance.STRANGER else limit
         query = Query(args.query, tuple(args.kinds), since, most, public_only=not self._is_owners(turn))

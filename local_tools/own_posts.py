@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from adapters.atproto.records import LIKE, REPOST, parse_at_uri
-from common.clock import Clock, from_local, local, parse_iso, spoken, spoken_ahead
+from common.clock import Clock, local, parse_iso, parse_local_or_none, spoken, spoken_ahead
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.errors import NotWaiting
 from common.provenance import Provenance
@@ -320,12 +320,8 @@ class OwnPostTools:
 
     def _moment(self, at: str) -> datetime | None:
         """Return the moment that the model gave as a local date and time; None if it is not valid."""
-        try:
-            moment = datetime.fromisoformat(at.strip())
-            moment = moment.replace(second=0, microsecond=0)
-            return moment if moment.tzinfo else from_local(moment, self.timezone)
-        except (ValueError, OverflowError):
-            return None
+        moment = parse_local_or_none(at, self.timezone)
+        return moment and moment.replace(second=0, microsecond=0)
 
 
 def _moment_of(intent: Intent) -> datetime:

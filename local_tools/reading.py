@@ -19,7 +19,7 @@ from adapters.atproto.client import Atproto
 from adapters.atproto.records import GENERATOR, LIST, STARTER_PACK, AtUri, parse_curated, web_url
 from adapters.atproto.types import Curated, FeedItem, ListPage, Profile
 from adapters.web.client import WebClient
-from common.clock import parse_iso_or_none
+from common.clock import iso, parse_local_or_none
 from common.lenient_json import parse
 from common.provenance import Provenance
 from common.result import ApiResult, Err, Ok
@@ -76,13 +76,14 @@ class FindingInput(BaseModel):
 class ReadingTools:
     """The handlers; `looks` leaves out what must not be read, and `table` holds what is to be looked up.
 
-    `per_day`: the most questions that are looked up a day; with 0, none is noted.
+    `per_day`: the most questions that are looked up a day; with 0, none is noted. `timezone` is that of days.
     """
 
     atproto: Atproto
     looks: BlueskyLooks
     table: WorkTable
     per_day: int
+    timezone: str
 
     @property
     def words(self) -> ToolWords:
@@ -95,10 +96,11 @@ class ReadingTools:
             return await self._people((await self.atproto.search_actors(args.query, args.limit)).or_raise(), turn)
         author = account_name(args.author)
         author = self.looks.account(author, turn) if author else ""
-        if args.since and parse_iso_or_none(args.since) is None:
+        since = parse_local_or_none(args.since, self.timezone)
+        if since is None and args.since:
             return self.words.error("Unclear Since")
         found = await self.atproto.search_posts(
-            args.query, author=author, language=args.language, since=args.since, limit=args.limit
+            args.query, author=author, language=args.language, since=iso(since) if since else "", limit=args.limit
         )
         return await self._posts(found.or_raise(), turn)
 

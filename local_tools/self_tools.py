@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, Field
 
-from common.clock import Clock, age, parse_iso
+from common.clock import Clock, age, parse_local_or_none
 from common.errors import UsageError
 from common.provenance import Provenance
 from common.session_keys import is_main
@@ -225,12 +225,13 @@ class TalkSearchInput(BaseModel):
 
 @dataclass(slots=True)
 class TalkTools:
-    """The handler, with its services; `rng` draws the boundary of frames."""
+    """The handler, with its services; `rng` draws the boundary of frames, `timezone` is that of days."""
 
     talk: TalkSearch
     skills: Skills
     clock: Clock
     rng: random.Random
+    timezone: str
     words: ToolWords = field(init=False)
 
     def __post_init__(self) -> None:
@@ -238,9 +239,8 @@ class TalkTools:
 
     async def search(self, args: TalkSearchInput, turn: Turn) -> ToolResult:
         now = self.clock.now()
-        try:
-            since = parse_iso(args.since) if args.since.strip() else now - _LOOKED_BACK
-        except ValueError:
+        since = parse_local_or_none(args.since, self.timezone) if args.since.strip() else now - _LOOKED_BACK
+        if since is None:
             return self.words.error("Day Form", given=repr(one_line(args.since)))
         found = await self.talk.find(args.words, args.person, since, args.limit)
         if not found.shown:

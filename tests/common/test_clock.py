@@ -13,7 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.clock import FakeClock, ScaledClock, SystemClock, iso, local, parse_iso, parse_iso_or_none, spoken
+from common.clock import (
+    FakeClock,
+    ScaledClock,
+    SystemClock,
+    iso,
+    local,
+    parse_iso,
+    parse_iso_or_none,
+    parse_local_or_none,
+    spoken,
+)
 from common.intervals import Pace
 
 
@@ -101,6 +111,14 @@ def test_what_is_no_time_is_refused() -> None:
 @pytest.mark.parametrize("value", ["soon", "", "2026-13-05T12:00:00Z", None, 20260105, ["2026-01-05T12:00:00Z"]])
 def test_what_came_from_outside_and_is_no_time_is_none(value: object) -> None:
     assert parse_iso_or_none(value) is None
+
+
+def test_a_day_or_time_without_an_offset_is_in_the_given_time_zone() -> None:
+    begins = datetime(2026, 1, 4, 15, tzinfo=UTC)
+    for text in ("2026-01-05", " 2026-01-05T00:00", "2026-01-04T15:00Z"):
+        assert parse_local_or_none(text, "Asia/Tokyo") == begins
+    for text in ("", "soon", "0001-01-01"):
+        assert parse_local_or_none(text, "Asia/Tokyo") is None
 
 
 @given(st.datetimes(min_value=datetime(1970, 1, 1), max_value=datetime(2200, 1, 1)))  # noqa: DTZ001 - made aware below

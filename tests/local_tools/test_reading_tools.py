@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from common.clock import local
 from common.provenance import Provenance
 from modules.runtime.llm.dialect import ToolCall
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
+from modules.services.memory.admission import NewMemory
 from modules.services.outbox.bodies import LikeBody
 from modules.services.outbox.types import ProposedAction
+from tests.hasty_clock import HastyClock
 from tests.modules.lives.bluesky.test_preferences import declare
-from tests.running_town import RunningSoul, RunningTown, awake
+from tests.running_town import RunningSoul, RunningTown, awake, open_running_town
 from town.atproto.index import FOLLOW, GENERATOR, LIST, LIST_ITEM, PROFILE, STARTER_PACK
 from town.atproto.service import Fault
 
@@ -96,6 +101,26 @@ async def test_a_trend_leads_to_its_posts_and_a_search_is_narrowed(
         assert (await use(life, "bluesky_search", query="moss", since="lately")).is_error
         assert read(await use(life, "bluesky_read_list", address=moss["feed"]))["described"][0]["name"] == "Moss"
         assert (await use(life, "bluesky_read_feed", address=moss["pack"])).is_error
+
+
+@pytest.mark.slow
+async def test_since_a_day_means_since_its_beginning_in_the_time_zone_of_the_soul(tmp_path: Path) -> None:
+    zone, clock = "Pacific/Auckland", HastyClock()
+    here = local(clock.now(), zone)
+    clock.ahead = (here.replace(hour=9, minute=0) + timedelta(days=1) - here).total_seconds()
+    today = f"{local(clock.now(), zone):%Y-%m-%d}"
+    async with (
+        open_running_town(tmp_path, clock=clock) as town,
+        awake(town.make_home("rowan", SOUL_SPEED="1", SOUL_TIMEZONE=zone), clock=clock) as life,
+    ):
+        town.network.post_as(town.account("kit"), "@rowan.test why does moss hum?")
+        await life.look()
+        asked = Turn("owner", Provenance.OWNER, origin=Provenance.OWNER)
+        new = NewMemory("fact", "moss", "Moss hums.", source="owner", trust="owner")
+        await life.app.services.knowledge.stores.memories.save(new, clock.now())
+        for name, words in (("talk_search", "words"), ("memory_search", "query"), ("bluesky_search", "query")):
+            found = await use(life, name, asked, **{words: "moss", "since": today})
+            assert "hum" in found.content, name
 
 
 async def test_what_is_its_own_is_marked_so_among_what_a_search_finds(running_town: RunningTown) -> None:

@@ -96,7 +96,11 @@ def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
         *account_tools(accounts, skills),
         *message_tools(MessageTools(services.outbox, skills)),
         *picture_tools(services.pictures, publisher, on_bluesky, finder, skills),
-        *reading_tools(ReadingTools(atproto, on_bluesky.looks, services.work, services.settings.reading_per_day)),
+        *reading_tools(
+            ReadingTools(
+                atproto, on_bluesky.looks, services.work, services.settings.reading_per_day, services.me.timezone
+            )
+        ),
         *web_tools(services.web, on_bluesky, skills),
     )
 
@@ -168,4 +172,4 @@ def _talk_tools(services: Services) -> Sequence[Tool]:
     """Build the tool that searches what was said."""
     posts = PublicPosts(services.atproto, services.preferences, services.moderation)
     talk = TalkSearch(services.database, posts, services.settings.owner_bluesky_social_handle_did)
-    return talk_tools(TalkTools(talk, services.skills, services.clock, services.rng))
+    return talk_tools(TalkTools(talk, services.skills, services.clock, services.rng, services.me.timezone))

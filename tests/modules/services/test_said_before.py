@@ -123,7 +123,7 @@ async def test_the_owner_finds_what_was_said_by_words_person_and_time_and_nothin
         assert ("odile.test", "@rowan.test the heron counts to nine") in await found()
         assert await found("pump", days=-1) == set()
         assert await found(person="@nobody.test") == set()
-        tools = TalkTools(search, services.skills, services.clock, services.rng)
+        tools = TalkTools(search, services.skills, services.clock, services.rng, "UTC")
         told = await tools.search(TalkSearchInput(words="pump"), Turn("owner", Provenance.STRANGER, origin=OWNER))
         assert ASKED in told.content
         assert told.provenance is Provenance.STRANGER
