@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from adapters.github.types import Repo
-from common.clock import parse_iso
+from common.clock import from_local, parse_iso
 from common.facts import PostFacts, QuestionFacts
 from common.files import write_atomic
 from modules.runtime.console import SilentConsole
@@ -246,9 +246,10 @@ async def open_ritual_town(
     *,
     social_only: frozenset[str] = frozenset(),
     kind: type[RitualSoul] = RitualSoul,
+    timezone: str = "UTC",
 ) -> AsyncIterator[RitualTown]:
-    """Yield a town of awake SOULs of class `kind`, on a Monday at 8:50; the first name opens the ritual."""
-    clock = StridingClock(MONDAY - OLD)
+    """Yield a town of awake SOULs of class `kind`, on a Monday at 8:50 there; the first name opens the ritual."""
+    clock = StridingClock(from_local(MONDAY.replace(tzinfo=None), timezone) - OLD)
     network, github = Network(clock=clock), GitHubNetwork(clock=clock, git_folder=root / "git")
     tokens = {name: github.create_account(name).token for name in (*names, "owner")}
     organisation = github.create_account("acme", kind="Organization")
@@ -274,7 +275,7 @@ async def open_ritual_town(
             town.account(name)
         clock.stride(OLD.total_seconds())
         for name in names:
-            home = _home(town, name, tokens[name], opens=name == names[0])
+            home = _home(town, name, tokens[name], opens=name == names[0], timezone=timezone)
             souls[name] = kind(town, home, name, social_only=name in social_only)
         network.subscribe(lambda event: _posted(town, event))
         github.subscribe(lambda event: _wrote(town, event))
@@ -298,7 +299,7 @@ def _wrote(town: RitualTown, event: GitHubEvent) -> None:
         town.souls[event.by].met(event)
 
 
-def _home(town: RitualTown, name: str, token: str, *, opens: bool) -> Home:
+def _home(town: RitualTown, name: str, token: str, *, opens: bool, timezone: str) -> Home:
     others = [f"{other}.test" for other in town.names if other != name]
     home = write_home(
         town.root / name,
@@ -315,7 +316,7 @@ def _home(town: RitualTown, name: str, token: str, *, opens: bool) -> Home:
         SOUL_PEERS=",".join(others),
         SOUL_ALLOW_PRIVATE_NET="on",
         SOUL_SPEED="1",
-        SOUL_TIMEZONE="UTC",
+        SOUL_TIMEZONE=timezone,
     )
     role = "initiator" if opens else "participant"
     people = ", ".join(f"@{other}.test" for other in town.names)

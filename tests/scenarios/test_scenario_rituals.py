@@ -89,6 +89,21 @@ async def test_a_day_has_one_thread_that_each_answers_once_and_ends_with_the_mem
 
 
 @pytest.mark.slow
+async def test_a_comment_of_the_owner_on_the_morning_s_memo_is_heard_where_the_day_begins_before_that_of_utc(
+    tmp_path: Path,
+) -> None:
+    async with open_ritual_town(tmp_path, ("rowan", "wren"), timezone="Pacific/Auckland") as town:
+        begun = town.clock.now()
+        await town.live(150, step_s=600)
+        (memo,), owner = town.memos, town.github.find("owner")
+        assert owner
+        town.github.write_comment(town.repo, memo, owner, "The staff was replaced in May.")
+        town.sleep_until(begun + timedelta(days=1))
+        await town.live(150, step_s=600)
+        assert "The staff was replaced in May." in town.threads()[-1][0]
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_ten_weekdays_with_a_kill_on_each_have_ten_threads_and_nothing_twice(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -16,7 +16,7 @@ from adapters.atproto.records import POST, web_url
 from adapters.atproto.types import Post, ThreadNode
 from adapters.github.client import GitHub
 from adapters.github.types import Comment, Issue, Repo
-from common.clock import from_local
+from common.clock import from_local, iso
 from common.constants import MINUTE_MS, SECOND_MS
 from common.provenance import Provenance, Trust
 from common.result import GONE, ApiResult, ErrKind, Ok, Undone, answering
@@ -65,12 +65,13 @@ _MOST_LINES, _LINE_CHARS = 3, 300
 
 @dataclass(frozen=True, slots=True)
 class OwnerComments:
-    """Reads the owner's comments on our artefacts; `trust` says which account is the owner's."""
+    """Reads the owner's comments on our artefacts; `trust` says which account is the owner's, `timezone` is ours."""
 
     outbox: Outbox
     github: GitHub
     trust: WorkspaceTrust
     experiences: ExperienceLog
+    timezone: str
 
     async def read(self, runs: Sequence[RitualRun]) -> list[str]:
         """Return the owner's newest comments on our artefacts, a line each, and record each once as guidance.
@@ -79,7 +80,7 @@ class OwnerComments:
         out. A comment that was edited counts only if nobody but the owner and we may edit it.
         """
         written = [run for run in runs if run.artefact_url]
-        since = f"{written[0].day.isoformat()}T00:00:00Z" if written else ""
+        since = iso(from_local(datetime.combine(written[0].day, time()), self.timezone)) if written else ""
         found = [one for run in written for one in await self._on(run.artefact_url, since)]
         theirs = sorted(found, key=lambda one: one.created_at)[-_MOST_LINES:]
         for one in theirs:

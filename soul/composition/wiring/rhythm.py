@@ -47,7 +47,9 @@ def build_rhythm(
 
 def build_ritual_life(services: Services, prompter: Prompter) -> RitualLife:
     """Build the life of rituals."""
-    owner_comments = OwnerComments(services.outbox, services.github, services.trust, services.experiences)
+    owner_comments = OwnerComments(
+        services.outbox, services.github, services.trust, services.experiences, services.me.timezone
+    )
     writer = RitualWriter(
         me=services.me,
         identity=services.identity,
