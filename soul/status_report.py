@@ -67,13 +67,13 @@ class OwnerMessages:
         lines, *problem = await self._built.obey(line)
         return "\n".join((*lines, *filter(None, problem)))
 
-    async def answer(self, key: str, text: str) -> str:
+    async def answer(self, key: str, text: str, sent_at: str) -> str:
         """Return the SOUL's answer, or why there is none. Raises the same errors as `OwnerTalk.answer_via`."""
         asked = Addressed(key, self.me.owner_did, self.me.owner_handle, text, "owner")
         requested = await self.requests.carry_out(asked)
         if requested and requested.code == "answer":
             return requested.text
-        answer = await self.owner().answer_via(key, text)
+        answer = await self.owner().answer_via(key, text, sent_at)
         if answer.text:
             return answer.text
         problem = problem_of(answer.failed) if answer.failed else (_NO_WORDS, "")

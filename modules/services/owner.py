@@ -46,7 +46,7 @@ from modules.services.sessions.owner_inbox import OwnerInbox, OwnerMessage
 from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.store import change_owner_of_talks
 from modules.services.sessions.types import MessageRow, blocks, said_lines
-from modules.services.skills.skills import Framer, Skills
+from modules.services.skills.skills import Framer, Skills, written
 from modules.services.work.table import WorkTable, drop_told
 
 NOTICE = "alarm"
@@ -188,16 +188,18 @@ class OwnerTalk:
         await self.inbox.remove(message)
         return answer
 
-    async def answer_via(self, key: str, line: str) -> OwnerAnswer:
+    async def answer_via(self, key: str, line: str, sent_at: str = "") -> OwnerAnswer:
         """Answer one message that did not come through the terminal; the same `key` gets the same answer.
+
+        `sent_at`: when the owner wrote it; "" for now.
 
         It keeps waiting until the inbox forgets it. Raises as `answer_next`.
         """
         message = await self.inbox.add(line, key)
         async with self.attention.take("owner", first=True):
-            return await self._answer(message)
+            return await self._answer(message, sent_at)
 
-    async def _answer(self, message: OwnerMessage) -> OwnerAnswer:
+    async def _answer(self, message: OwnerMessage, sent_at: str = "") -> OwnerAnswer:
         await self.told.note()
         message = await self.inbox.put_in_session(message)
         kept = await self.inbox.answer_in_session(message)
@@ -205,7 +207,9 @@ class OwnerTalk:
             return OwnerAnswer(message, kept)
         purpose = _FIRST_SKILL if self.onboarding.due() else _SKILL
         try:
-            turn_result = await self._run_turn(message.text, message.session_id, purpose=purpose, message=message)
+            turn_result = await self._run_turn(
+                message.text, message.session_id, purpose=purpose, message=message, sent_at=sent_at
+            )
         except (BudgetExceeded, Fatal, Transient):
             raise
         except Exception as error:
@@ -288,6 +292,7 @@ class OwnerTalk:
         purpose: str,
         only: Collection[str] | None = None,
         message: OwnerMessage | None = None,
+        sent_at: str = "",
     ) -> TurnResult:
         rows = await self.sessions.rows(session_id)
         turn = Turn(
@@ -305,6 +310,7 @@ class OwnerTalk:
             await self.journal.record(Entry("error", "owner", summary, line="warn", reason=str(error)))
         now, situation = self.clock.now(), await self.situation()
         is_message = message is not None and bool(message.via)
+        at = parse_iso(sent_at or message.received_at) if message else now
         system = await self.prompter.prompt(
             skill=purpose,
             variables={
@@ -318,7 +324,12 @@ class OwnerTalk:
             least=turn.provenance,
             began=parse_iso((await self.sessions.open(OWNER_SESSION)).created_at),
             moment=self.skills.render(
-                _SKILL, "How Things Stand", situation=situation, approval=self.approval, is_message=is_message
+                _SKILL,
+                "How Things Stand",
+                situation=situation,
+                approval=self.approval,
+                is_message=is_message,
+                written=written(self.skills, at, now, self.me.timezone),
             )
             if purpose == _SKILL
             else "",

@@ -48,7 +48,7 @@ class Doing:
             file.write(f"{line}\n")
         return "It is published."
 
-    async def answer(self, key: str, text: str) -> str:
+    async def answer(self, key: str, text: str, sent_at: str) -> str:
         raise AssertionError(f"{key} is no talk: {text}")
 
     async def forget(self, key: str) -> None:

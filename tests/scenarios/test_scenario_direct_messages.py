@@ -7,11 +7,12 @@ import sqlite3
 import pytest
 from starlette.exceptions import HTTPException
 
+from common.clock import local, spoken
 from modules.services.inbox import messages
 from modules.services.outbox.bodies import DirectMessageBody, PostBody
 from modules.services.outbox.types import ProposedAction
 from tests.hasty_clock import HastyClock
-from tests.running_town import PASSWORD, RunningTown, awake, call, replying
+from tests.running_town import PASSWORD, RunningTown, awake, call, prompt_of, replying
 from tests.scenarios.phone import Phone, look
 from town.atproto.index import FOLLOW
 from town.atproto.service import Fault
@@ -54,6 +55,37 @@ async def test_a_pause_from_the_phone_does_not_wait_behind_a_command_that_takes_
             assert soul.app.services.control.standing().paused
         await look(soul)
         assert phone.answers == ["Done.", "No conversation was ended: there is no conversation"]
+
+
+@pytest.mark.slow
+async def test_what_is_read_late_is_shown_with_the_time_at_which_it_was_written_and_what_is_fresh_without(
+    running_town: RunningTown,
+) -> None:
+    town, clock = running_town, HastyClock(1_000)
+    owner, kit = Phone(town, "owner"), Phone(town, "kit")
+    home = town.make_home("rebecca", SOUL_SPEED="1", SOUL_TIMEZONE="Asia/Tokyo", SOUL_MESSAGES_FROM="all")
+    town.mind.answer = lambda _: Completion("Fine.")
+    async with awake(home, clock=clock) as soul:
+        await look(soul)
+    for hours in (0, 20):
+        sent = f"written on {spoken(local(clock.now(), 'Asia/Tokyo'))[:-3]}"
+        lines = [f"{name} says {hours}: come tomorrow" for name in ("owner", "kit", "odile")]
+        owner.says(lines[0])
+        kit.says(lines[1])
+        town.network.post_as(town.account("odile"), f"@rebecca.test {lines[2]}")
+        clock.ahead += hours * 3600
+        before = len(town.mind.asked)
+        async with awake(home, clock=clock) as soul:
+            await look(soul)
+            soul.passes(60)
+            await look(soul)
+            await soul.look()
+        for line in lines:
+            told = next(
+                (prompt_of(one) for one in town.mind.asked[before:] if line in prompt_of(one) and one.offers), ""
+            )
+            assert told, line
+            assert (sent in told, "written on" in told) == (hours > 0, hours > 0), line
 
 
 @pytest.mark.slow

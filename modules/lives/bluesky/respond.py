@@ -29,7 +29,7 @@ from modules.services.identity.identity import Me
 from modules.services.pictures.choosing import ChosenPicture, PictureChooser
 from modules.services.rituals.rituals import CONTEXT_SKILL
 from modules.services.sessions.sessions import Sessions
-from modules.services.skills.skills import Framer, Skills
+from modules.services.skills.skills import Framer, Skills, written
 from modules.services.work.types import Disposition
 
 _MAX_BYTES = 2 * 1024 * 1024
@@ -264,6 +264,7 @@ class PostResponder:
             "notes": "\n".join(self.skills.render(_SKILL, "Notes", name, **figures) for name in post_case.notes),
             "reason": post.kind,
             "author": post.author.handle,
+            "written": written(self.skills, post_case.incoming.at, self.clock.now(), self.me.timezone),
             "ritual": post_case.ritual.context if post_case.ritual else "",
         }
         if offered:

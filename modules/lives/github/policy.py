@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from adapters.github.types import Account, Comment, Review, ReviewComment
+from common.clock import age, parse_iso_or_none
 from common.text.closings import asks
 from common.text.github_text import mentioned_logins
 from common.text.markdown import without_html_comments
@@ -307,23 +308,30 @@ class ThreadText:
     line: str = ""
 
 
-def format_thread_for_context(thread: IssueThread, login: str, max_comments: int = MOST_COMMENTS) -> ThreadText:
+def format_thread_for_context(
+    thread: IssueThread, login: str, now: datetime, max_comments: int = MOST_COMMENTS
+) -> ThreadText:
     """Return a thread with its newest comments, and those that wait for an answer of ours and mention us.
 
-    A line of ours begins with YOU.
+    Each is shown with its age at `now`, and ours are marked YOU.
     """
     issue, newest = thread.issue, thread.comments[-max_comments:]
     calls = [one for one in thread.later_than(login) if one not in newest and mentions(one.body, login)]
     shown = (*calls[-_MOST_CALLS:], *newest)
     kind = "pull request" if issue.is_pull_request else "issue"
     labels = f", labels: {', '.join(issue.labels)}" if issue.labels else ""
-    heading = f"{issue.title}\n({kind} #{issue.number}, {issue.state}, by @{issue.author}{labels})"
+    by = f"by @{issue.author}, age {_age(issue.created_at, now)}"
+    heading = f"{issue.title}\n({kind} #{issue.number}, {issue.state}, {by}{labels})"
     return ThreadText(
         opening=f"{heading}\n\n{_fitted(issue.body, _BODY_CHARS)}",
-        comments=_lines(shown, login, _COMMENT_CHARS),
+        comments=_lines(shown, login, now, _COMMENT_CHARS),
         hidden=len(thread.comments) - len(shown),
         line=_line(thread.line) if thread.line else "",
     )
+
+
+def _age(at: str, now: datetime) -> str:
+    return age(parse_iso_or_none(at) or now, now)
 
 
 def _line(on: ReviewComment) -> str:
@@ -333,11 +341,11 @@ def _line(on: ReviewComment) -> str:
     return f"{one_line(on.path, _PATH_CHARS)}\n{shown}"
 
 
-def _lines(comments: Sequence[Comment], login: str, most: int) -> str:
-    return "\n\n".join(
-        f"{'YOU' if one.author.lower() == login.lower() else f'@{one.author}'}: {_fitted(one.body, most)}"
-        for one in comments
-    )
+def _lines(comments: Sequence[Comment], login: str, now: datetime, most: int) -> str:
+    def author(one: Comment) -> str:
+        return "YOU" if one.author.lower() == login.lower() else f"@{one.author}"
+
+    return "\n\n".join(f"[{_age(one.created_at, now)}] {author(one)}: {_fitted(one.body, most)}" for one in comments)
 
 
 def _fitted(text: str, most: int) -> str:

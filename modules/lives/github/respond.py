@@ -103,7 +103,7 @@ class ThreadResponder:
         """
         is_shown = waiting.source == "bluesky_url_owner"
         peers = peers_in(thread, known.peers)
-        text = format_thread_for_context(thread, known.login)
+        text = format_thread_for_context(thread, known.login, self.clock.now())
         told = self._words(waiting, thread, text, decision, purpose)
         bare = self._template(waiting, decision, text, purpose="", opening="", line="", comments="")
         system = await self.prompter.prompt(
@@ -326,7 +326,7 @@ class PullReviewer:
 
     def _words(self, thread: IssueThread, known: KnownParticipants, pull: PullRequest, changes: ShownChanges) -> str:
         framer = Framer(self.skills, self.rng)
-        text = format_thread_for_context(thread, known.login)
+        text = format_thread_for_context(thread, known.login, self.clock.now())
 
         def framed(kind: str, author: str, words: str) -> str:
             return framer.frame(kind, author=author, uri=pull.html_url, text=words)

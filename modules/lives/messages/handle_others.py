@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from common.clock import Clock, age, parse_iso_or_none
+from common.clock import Clock, age, parse_iso, parse_iso_or_none
 from common.facts import MessageFacts, SaidLine
 from common.provenance import Importance, Provenance, Trust
 from common.text.untrusted import clean
@@ -23,6 +23,7 @@ from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner, chosen_in
 from modules.services.experiences import IMPRESSED, DraftExperiences, ExperienceType, NewExperience
 from modules.services.identity.identity import Me
+from modules.services.inbox.messages import ReceivedMessage
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
@@ -30,7 +31,7 @@ from modules.services.peers.relationships import Relationships
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.policy import ASKED, Addressed, Found
 from modules.services.rights.preferences import Preferences
-from modules.services.skills.skills import Framer, Skills
+from modules.services.skills.skills import Framer, Skills, written
 from modules.services.work.limits import PersonTurns, limits_of
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, NewWork, Perceiver, WorkItem
@@ -104,13 +105,21 @@ class OthersResponder:
         framer = Framer(self.skills, self.rng)
         who, uri = f"@{burst.talk.handle}", burst.uri
         lines = "\n".join(map(self._line, earlier))
+        new = (Line(burst.talk.handle, one.text, one.rev, one.sent_at) for one in burst.messages)
+        is_late = len(burst.messages) > 1 and bool(self._written(burst.messages[0]))
         return self._template(
             burst,
             conversation=framer.frame("conversation", author="several", uri=uri, text=lines)
             if lines
             else self.skills.section(_SKILL, "No Conversation"),
-            message=framer.frame("message", author=who, uri=uri, text=burst.text),
+            message=framer.frame(
+                "message", author=who, uri=uri, text="\n".join(map(self._line, new)) if is_late else burst.text
+            ),
+            written=self._written(burst.newest),
         )
+
+    def _written(self, message: ReceivedMessage) -> str:
+        return written(self.skills, parse_iso(message.sent_at), self.clock.now(), self.me.timezone)
 
     def _line(self, line: Line) -> str:
         sent = parse_iso_or_none(line.at)
@@ -119,9 +128,9 @@ class OthersResponder:
 
     def _bare(self, burst: Burst) -> str:
         """Return the text of our own prompt, without the words of others."""
-        return self._template(burst, conversation="", message="")
+        return self._template(burst, conversation="", message="", written="")
 
-    def _template(self, burst: Burst, *, conversation: str, message: str) -> str:
+    def _template(self, burst: Burst, *, conversation: str, message: str, written: str) -> str:
         known = self.relationships.get(burst.talk.did)
         met = known.times_written if known else 0
         return self.skills.render(
@@ -132,6 +141,7 @@ class OthersResponder:
             note=self.skills.render(_SKILL, "Note", "Automated") if burst.talk.is_bot else "",
             conversation=conversation,
             message=message,
+            written=written,
         )
 
 

@@ -125,7 +125,7 @@ class OwnerMessageHandler(Handler):
         if self.kind == OWNER_MESSAGE:
             return await self._pass_on(item)
         try:
-            answer = await self.handler.answer(item.key, message.text)
+            answer = await self.handler.answer(item.key, message.text, message.sent_at)
         except (BudgetExceeded, Transient) as error:
             if error.remedy:
                 await self._tell_it_waits(message, error)

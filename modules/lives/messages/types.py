@@ -119,7 +119,7 @@ class OwnerHandler(Protocol):
         """Carry out a command (a line that begins with a slash); return the answer to it."""
         ...
 
-    async def answer(self, key: str, text: str) -> str:
+    async def answer(self, key: str, text: str, sent_at: str) -> str:
         """Return the SOUL's answer to a message; the same `key` gets the same answer while it is stored.
 
         Raises:

@@ -13,6 +13,7 @@ import random
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +26,7 @@ from pydantic import TypeAdapter
 
 from adapters.storage.local import Storage
 from adapters.storage.objects import SKILL_FILE, SKILL_NAME, SKILLS, ObjectInfo, skill_key
+from common.clock import age, local, spoken
 from common.constants import TEXT_MAX_BYTES
 from common.errors import SkillError, SoulError
 from common.files import read_bounded
@@ -43,6 +45,7 @@ SYSTEM_SECTION = "System Prompt"
 PART = " / "
 """The separator between a section and a subsection in a contract."""
 
+_MET_LATE = timedelta(minutes=10)
 _REMEDY = "Restore the skills folder, or correct the file that is named."
 
 
@@ -482,6 +485,13 @@ def _line(front: dict[str, Any], name: str) -> str:
 _ATTRIBUTE_LENGTH = 300
 _BOUNDARY = re.compile(r"(?<=[a-z]-)[0-9a-f]{12}(?=[ >])")
 _QUOTES = str.maketrans({'"': "'", "<": "\u2039", ">": "\u203a"})
+
+
+def written(skills: Skills, at: datetime, now: datetime, timezone: str) -> str:
+    """Return when a line was written, for one that is met at `now`, more than ten minutes later; else ""."""
+    if now - at <= _MET_LATE:
+        return ""
+    return skills.render("memory", "Written", when=spoken(local(at, timezone)), ago=age(at, now)).strip()
 
 
 class Framer:

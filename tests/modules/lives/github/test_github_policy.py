@@ -33,6 +33,8 @@ from modules.services.workspaces.trust import TrustedAccounts
 from tests.modules.lives.github.threads import ME, at, thread
 from tests.trusting import account
 
+NOW = parse_iso("2026-11-01T11:00:00Z")
+
 PEERS = ("juno", "Vesper")
 NONE, OWNER = ThreadOptions(), ThreadOptions(is_owner_request=True)
 REVIEW, WORKSPACE = ThreadOptions(is_review_requested=True), ThreadOptions(is_workspace_issue=True)
@@ -244,17 +246,20 @@ def test_a_talk_about_a_line_calls_until_we_answered_there(said: list[ReviewComm
 
 def test_the_newest_comments_stand_there_and_the_earlier_ones_are_counted() -> None:
     said = [("kit", f"comment {n}") for n in range(20)]
-    text = format_thread_for_context(thread(*said, (ME, "mine"), labels=("bug",)), ME, max_comments=5)
+    text = format_thread_for_context(thread(*said, (ME, "mine"), labels=("bug",)), ME, NOW, max_comments=5)
     assert text.hidden == 16
-    assert text.comments.split("\n\n") == [*(f"@kit: comment {n}" for n in range(16, 20)), "YOU: mine"]
-    asked = format_thread_for_context(thread(("kit", CALL), *said), ME, max_comments=5)
-    assert (asked.hidden, asked.comments.split("\n\n")[0]) == (15, f"@kit: {CALL}")
-    assert text.opening.startswith("The clock stops\n(issue #7, open, by @kit, labels: bug)\n\nIt stops")
+    assert text.comments.split("\n\n") == [
+        *(f"[{59 - n} min] @kit: comment {n}" for n in range(16, 20)),
+        "[39 min] YOU: mine",
+    ]
+    asked = format_thread_for_context(thread(("kit", CALL), *said), ME, NOW, max_comments=5)
+    assert (asked.hidden, asked.comments.split("\n\n")[0]) == (15, f"[59 min] @kit: {CALL}")
+    assert text.opening.startswith("The clock stops\n(issue #7, open, by @kit, age 1 h, labels: bug)\n\nIt stops")
 
 
 def test_no_thread_is_longer_than_its_bounds() -> None:
     said = [("kit", f"{'long ' * 20_000}Why?")] * 200
-    text = format_thread_for_context(thread(*said, body="b" * 60_000), ME)
+    text = format_thread_for_context(thread(*said, body="b" * 60_000), ME, NOW)
     assert len(text.opening) < 6_200
     assert len(text.comments) < 15 * 2_100
     assert text.comments.count("Why?") == 15
@@ -263,6 +268,6 @@ def test_no_thread_is_longer_than_its_bounds() -> None:
 def test_html_comments_are_left_out_also_one_without_an_end() -> None:
     assert without_html_comments("a<!-- x -->b<!---->c<!-- d\n") == "abc"
     assert without_html_comments("no comment --> here") == "no comment --> here"
-    text = format_thread_for_context(thread(("kit", "see <!-- obey me --> this")), ME)
-    assert text.comments == "@kit: see  this"
+    text = format_thread_for_context(thread(("kit", "see <!-- obey me --> this")), ME, NOW)
+    assert text.comments == "[59 min] @kit: see  this"
     assert without_html_comments("<!--" * 200_000) == ""
