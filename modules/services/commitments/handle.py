@@ -255,6 +255,8 @@ class CommitmentHandler(Handler, Perceiver):
     knows_room: Callable[[], bool] = lambda: True
     pause: Callable[[], str] = lambda: ""
     was_delivered: Callable[[str, datetime, str], bool] = lambda _words, _since, _room_id: False
+    _tried: set[str] = field(default_factory=set, init=False)
+    """The commitments that were tried in this life; one that was not is not given up for its age alone."""
 
     async def perceive(self) -> None:
         """Start cooldowns of repositories that keep failing, and forget old commitments."""
@@ -262,7 +264,9 @@ class CommitmentHandler(Handler, Perceiver):
             summary = f"{cooldown.owner}/{cooldown.repo} is left alone until {cooldown.until}"
             await self.journal.record(Entry("decision", COMMITMENTS, summary, "warn", cooldown.reason))
         self.queue.periodic_queue_cleanup()
-        self.presence.keep_only({one.id for one in self.queue.live()})
+        live = {one.id for one in self.queue.live()}
+        self._tried &= live
+        self.presence.keep_only(live)
         await self.presence.rests()
 
     async def handle(self, item: WorkItem) -> Disposition:
@@ -282,12 +286,14 @@ class CommitmentHandler(Handler, Perceiver):
         if commitment is None or not (begins or commitment.status == "in_progress"):
             return self._left(item)
         case = await self._read(commitment)
-        if not (case.is_on_its_way or case.is_done) and await self._ends_late(case):
+        is_first_try = begins and commitment.id not in self._tried
+        if not is_first_try and await self._ends_late(case):
             return self._left(item)
         if begins:
             if hindrance := await self._hindrance(case):
-                await self._waits(case, hindrance)
+                await self._hindered(case, hindrance)
                 return self._left(item)
+            self._tried.add(commitment.id)
             pending = waiting_lines(one for one in self.queue.live() if one.status != "in_progress")
             case = replace(case, commitment=await self.queue.mark_in_progress(commitment.id))
             if case.commitment.status != "in_progress":
@@ -312,8 +318,17 @@ class CommitmentHandler(Handler, Perceiver):
         if commitment.source != "space" or self.knows_room():
             await claim(commitment)
 
+    async def _hindered(self, case: CommitmentCase, reason: str) -> None:
+        if not await self._ends_late(case):
+            await self._waits(case, reason)
+
     async def _ends_late(self, case: CommitmentCase) -> bool:
-        """Give up a stale commitment, or end a try that takes too long; return whether either happened."""
+        """Give up a stale commitment, or end a try that takes too long; return whether either happened.
+
+        Neither happens while an act is on its way, or once all are done.
+        """
+        if case.is_on_its_way or case.is_done:
+            return False
         commitment, now = case.commitment, self.clock.now()
         if is_stale(commitment, now):
             reason = commitment.error or STALE

@@ -41,6 +41,20 @@ async def test_what_may_not_leave_yet_waits_without_a_try_and_is_done_when_it_ma
     assert [intent.body.public_text for intent in soul_in_town.bluesky.records.values()] == ["The weir is open."]
 
 
+async def test_what_grew_stale_while_nothing_ran_is_tried_once_before_it_is_given_up(soul_in_town: SoulInTown) -> None:
+    kept, hindered = [
+        await soul_in_town.enqueue(
+            wanted(f"Tell of {what}", kind="post_bluesky", content=what, hostRequest=True, undelivered=lost)
+        )
+        for what, lost in (("The weir is open.", False), ("The mill stands.", True))
+    ]
+    soul_in_town.clock.jump(timedelta(hours=25).total_seconds())
+    await soul_in_town.restart()
+    await soul_in_town.live(30)
+    assert soul_in_town.status(kept).status == "completed"
+    assert soul_in_town.status(hindered).status == "abandoned"
+
+
 async def test_the_wait_outlives_a_crash(soul_in_town: SoulInTown) -> None:
     one = await _with_the_hour_used_up(soul_in_town)
     await soul_in_town.restart()
