@@ -182,6 +182,8 @@ class HeartbeatHandler(Handler, Perceiver):
 
 
 _WHAT_CHARS = 120
+_LATE = timedelta(minutes=10)
+"""A reminder that comes later than this says when it was due."""
 
 
 @dataclass(kw_only=True)
@@ -223,7 +225,10 @@ class ScheduleHandler(Handler):
         one = schedule_of(item)
         if one.is_reminder:
             headline = f"{self.turns.me.agent_name} reminds you"
-            words = f"{one.what} ({one.noted})" if one.note else one.what
+            due = spoken(local(one.due, self.schedules.timezone))
+            late = [f"was due {due}"] if self.schedules.clock.now() - one.due > _LATE else []
+            beside = "; ".join((*late, *([one.noted] if one.note else [])))
+            words = f"{one.what} ({beside})" if beside else one.what
             whose = Provenance.STRANGER if one.note else Provenance.SELF
             await self.turns.tell(item.cause_id, headline, words, whose, at_once=True)
         else:

@@ -26,6 +26,8 @@ MOST = 20
 """The most schedules at a time."""
 WHAT_CHARS = 500
 _SHOWN = 3
+_NEAR = 0.25
+"""In this last share of the interval, a missed time is not made up for: the next one is near."""
 
 By: TypeAlias = Literal["owner", "soul"]
 
@@ -205,12 +207,14 @@ class Schedules(Perceiver):
         await self.table.add(self._row(replace(schedule, due=due, last=schedule.due), count))
 
     async def perceive(self) -> None:
-        """Update schedules that are not due yet after changes of the clock or the time zone."""
+        """Update schedules after changes of the clock or the time zone, and skip a missed time if the next is near."""
         now = self.clock.now()
         for item in await self._waiting():
             one, waits_until = schedule_of(item), parse_iso_or_none(item.not_before) or now
             due = next_due(one.at, now, one.last, self.timezone, one.repeat)
-            if one.due > now and (waits_until != due or parse_iso(item.created_at) > now):
+            is_changed = one.due > now and (waits_until != due or parse_iso(item.created_at) > now)
+            next_is_near = one.due <= now < due <= now + timedelta(days=DAYS.get(one.repeat, 0)) * _NEAR
+            if is_changed or next_is_near:
                 await self.table.retry(item, _kept(replace(one, due=due)), due)
             elif one.due <= now and waits_until - now > _LONGEST_PUT_OFF:
                 await self.table.retry(item, item.payload)

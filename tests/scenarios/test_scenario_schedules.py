@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from common.clock import spoken
 from common.errors import UsageError
 from common.provenance import Provenance
 from modules.lives.rhythm import OwnTimeTurn, is_own
@@ -210,7 +211,21 @@ async def test_the_owner_reads_the_note_of_a_reminder_wherever_they_read_the_rem
         assert "kettles" not in str(await soul.app.status_report.moment())
         await passes(soul, 2 * HOUR_S + 60)
     assert note in phone.answers[-1]
+    assert "was due" not in phone.answers[-1]
     assert any(line in words and note in detail for _, words, detail in soul.console.lines)
+
+
+async def test_a_late_reminder_says_when_it_was_due(running_town: RunningTown) -> None:
+    phone, home = Phone(running_town, "owner"), running_town.make_home("rebecca", SOUL_TIMEZONE="UTC")
+    async with awake(home) as soul:
+        at = soul.app.services.clock.now() + timedelta(hours=2)
+        await soul.app.services.schedules.add(
+            "Leave today", at.replace(tzinfo=None), repeat="once", is_reminder=True, by="owner"
+        )
+        phone.says("/schedule")
+        await look(soul)
+        await passes(soul, 30 * HOUR_S)
+    assert f"Leave today (was due {spoken(at)})" in phone.answers[-1]
 
 
 async def test_the_owner_removes_one_by_a_command(

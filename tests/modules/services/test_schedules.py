@@ -168,6 +168,18 @@ async def test_what_came_due_while_the_machine_slept_comes_once_when_it_wakes(ri
     assert [iso(one.due) for one in await rig.schedules.all()] == ["2026-07-13T08:00:00.000Z"]
 
 
+async def test_no_missed_time_is_made_up_for_shortly_before_the_next_one(rig: Rig) -> None:
+    rig.set_clock("2026-06-01T06:00")
+    await rig.add("2026-06-01T10:00", "pill", repeat="daily")
+    await rig.look()
+    rig.set_clock("2026-06-05T07:55")
+    await rig.live(0.1)
+    assert rig.came == ["2026-06-05 10:00"]
+    rig.set_clock("2026-06-07T12:00")
+    await rig.live(0)
+    assert rig.came[1:] == ["2026-06-07 13:00"]
+
+
 @pytest.mark.parametrize("hours", [0.5, 2])
 @pytest.mark.parametrize("by", [-400 * DAY_S, -2 * HOUR_S, 2 * HOUR_S, 400 * DAY_S])
 async def test_each_time_comes_once_although_the_clock_was_wrong_for_a_while(rig: Rig, by: float, hours: float) -> None:
