@@ -275,7 +275,9 @@ class _PreviewLook:
         told = bool(skill) and section in self._skills.section_names(skill)
         approval = self._settings.soul_approval
         return (
-            self._skills.render(skill, section, situation=_UNKNOWN, approval=approval, is_message=False) if told else ""
+            self._skills.render(skill, section, situation=_UNKNOWN, approval=approval, written="", is_message=False)
+            if told
+            else ""
         )
 
     def _unknown(self, wanted: Collection[str], skill: str, about: str) -> Iterator[str]:
