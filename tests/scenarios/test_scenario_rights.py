@@ -6,17 +6,20 @@ import asyncio
 import itertools
 import json
 import re
-from collections.abc import Mapping
+import sqlite3
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
 from common.facts import MessageFacts, PostFacts, QuestionFacts
 from modules.runtime.home import Home
 from modules.services.memory.admission import NewMemory
-from modules.services.outbox.bodies import FollowBody, LikeBody
+from modules.services.outbox.bodies import FollowBody, LikeBody, PostBody
 from modules.services.outbox.rules.rules import REQUESTS_PER_DAY
 from modules.services.outbox.types import ProposedAction
+from modules.services.rights import store
 from modules.services.rights.policy import PREFERENCE
 from modules.services.rights.requests import ForgetRequests
 from modules.services.work.limits import TURNS_PER_PERSON
@@ -290,6 +293,31 @@ async def test_who_asks_for_no_reply_ends_the_talk_of_nobody_else(running_town: 
             conversation = conversations.get_conversation(root)
             assert conversation is not None
             assert conversation.state == state
+
+
+@pytest.mark.parametrize("leave", [store.mute, store.want_no_reply])
+async def test_who_is_to_be_left_alone_is_neither_named_nor_quoted_unless_the_owner_orders_it(
+    running_town: RunningTown, leave: Callable[[sqlite3.Connection, str, datetime], object]
+) -> None:
+    home, did = home_of(running_town), running_town.account("quillon")
+    running_town.mind.answer = answering({})
+    asked, _ = running_town.network.post_as(did, "@rowan.test which roof is louder?")
+    link = f"https://bsky.app/profile/{did}/post/{asked.rpartition('/')[2]}"
+    texts = ("As @quillon.test found out, tin is loud.", f"Tin is loud: {link}")
+    async with awake(home) as soul:
+        await soul.look()
+        outbox, said = soul.app.services.outbox, running_town.texts("rowan")
+        first = PostBody(text="Tin, says @quillon.test, is loud.")
+        before = await outbox.submit(ProposedAction(first, cause_id="before"))
+        await soul.app.services.database.run(lambda rows: leave(rows, did, soul.app.services.clock.now()))
+        refused = [await outbox.submit(ProposedAction(PostBody(text=text), cause_id=text)) for text in texts]
+        await outbox.deliver_due()
+        assert before.accepted
+        assert [one.accepted for one in refused] == [False, False]
+        assert running_town.texts("rowan") == said
+        await outbox.submit(ProposedAction(PostBody(text=texts[0]), cause_id="ordered", by_owner=True))
+        await outbox.deliver_due()
+    assert sorted(running_town.texts("rowan")) == sorted([*said, texts[0]])
 
 
 @pytest.mark.parametrize("denies", [False, True], ids=["read by the model", "read by its words"])

@@ -13,10 +13,11 @@ from datetime import datetime
 from adapters.atproto.records import parse_at_uri
 from common.person import account_words
 from modules.runtime.journal.types import Entry
+from modules.services.inbox import received
 from modules.services.outbox import audit
 from modules.services.outbox import store as outbox_store
 from modules.services.outbox.bodies import DirectMessageBody, ReplyBody
-from modules.services.outbox.rules.policy import is_about_rights
+from modules.services.outbox.rules.policy import is_about_rights, named_in
 from modules.services.outbox.types import Intent, ProposedAction, Verdict, Wait
 from modules.services.rights import store
 
@@ -59,27 +60,44 @@ def withdrawn_line(withdrawn: Sequence[Intent]) -> str:
 
 
 def mute_rule(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> Sequence[Verdict]:  # noqa: ARG001 - the shape of a rule
-    """Refuse a reply, a like, a repost or a follow to such an account; what the owner asked for passes."""
+    """Refuse what would reach, name or quote such an account; what the owner asked for passes.
+
+    Who only must not be named may still be left out, so that refusal does not ask for silence.
+    """
     who, reason = _left_alone(connection, action)
-    return [Verdict(_RULE, "block", reason, who, instead="silence")] if reason else [Verdict(_RULE)]
+    if not reason:
+        return [Verdict(_RULE)]
+    if who == _reached(action):
+        return [Verdict(_RULE, "block", reason, who, instead="silence")]
+    return [Verdict(_RULE, "block", f"do not name or quote {who}: {reason}", who)]
 
 
 def mute_gate(connection: sqlite3.Connection, intent: Intent, now: datetime) -> Wait | None:  # noqa: ARG001 - the shape of a gate
-    """Hold an intent accepted before its addressee asked for no reply; it leaves when that ends, or expires."""
+    """Hold an intent accepted before somebody whom it reaches or names asked for no reply, until that ends."""
     _, reason = _left_alone(connection, intent)
     return Wait(reason, _ASK_AGAIN_S) if reason else None
 
 
 def _left_alone(connection: sqlite3.Connection, act: ProposedAction | Intent) -> tuple[str, str]:
-    """Return the DID of the account that an act reaches, and why it may not; the reason is "" if it may."""
-    at = parse_at_uri(act.target)
-    did = act.body.to if isinstance(act.body, DirectMessageBody) else at.repo if at else act.target
+    """Return whom an act may not reach (a DID) or name (as it does), and why; the reason is "" if there is nobody."""
     if act.kind == "delete" or act.by_owner:
-        return did, ""
+        return "", ""
+    names = [] if isinstance(act.body, DirectMessageBody) else named_in(act.body.public_text)
+    dids = received.holders(connection, names)
+    people = {dids.get(name, name): f"@{name}" if name in dids else name for name in names}
+    people[_reached(act)] = _reached(act)
+    not_to_reach = dict.fromkeys(store.muted_among(connection, people), _MUTED)
+    if not is_about_rights(act.body):
+        not_to_reach = dict.fromkeys(store.no_reply_among(connection, people), _NO_REPLY) | not_to_reach
+    did = next((one for one in reversed(people) if one in not_to_reach), "")
+    return (people[did], not_to_reach[did]) if did else ("", "")
+
+
+def _reached(act: ProposedAction | Intent) -> str:
+    """Return the DID of the account that an act reaches; for an act on something else, its target."""
+    if isinstance(act.body, DirectMessageBody):
+        return act.body.to
     if isinstance(act.body, ReplyBody) and act.body.told_to:
-        did = act.body.told_to
-    if store.muted_among(connection, [did]):
-        return did, _MUTED
-    if store.no_reply_among(connection, [did]) and not is_about_rights(act.body):
-        return did, _NO_REPLY
-    return did, ""
+        return act.body.told_to
+    at = parse_at_uri(act.target)
+    return at.repo if at else act.target
