@@ -42,6 +42,7 @@ from modules.services.plans.events import Wish, asked_entry, wish_mark
 from modules.services.plans.plan_text import TITLE_MARK
 from modules.services.plans.repository import repository_view, standing_plan
 from modules.services.plans.types import PLAN_LABEL, Plan, plan_labels
+from modules.services.wiring import Knowledge
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition
 from modules.services.workspaces.sentinel import FINISHED_LABEL, SENTINEL_PREFIX, SUMMARY_CHARS, sentinel_in
@@ -68,6 +69,7 @@ class WorkspaceToolServices(GitHubToolServices, Protocol):
 
     trust: WorkspaceTrust
     gateway: LLMGateway
+    knowledge: Knowledge
     work: WorkTable
     events: EventBus
 
@@ -283,7 +285,7 @@ def workspace_tools(services: WorkspaceToolServices) -> Sequence[Tool]:
     orders = TaskOrders(services.work, services.events.publish)
     gaps = PlanGaps(services.gateway, services.skills, services.rng)
     extender = PlanExtender(services.github, services.outbox, services.trust, gaps)
-    composer = PlanComposer(services.gateway, services.skills, services.rng)
+    composer = PlanComposer(services.gateway, services.skills, services.rng, services.knowledge.profile)
     tools, owner = WorkspaceTools(acting, composer, extender, orders), Provenance.OWNER
     act = partial(
         acting.words.tool, capability="github", needs=owner, holdable=True, fits=acting.serves, given=IN_THREAD

@@ -130,6 +130,11 @@ class Knowledge:
         opening = self._skills.render("commissioning", "Opening")
         return [said for said in await self.sessions.owner_words(OWNER_SESSION) if said != opening]
 
+    async def profile(self, *, public: bool = True) -> str:
+        """Return the part of a prompt that has the profiles; a `public` one lacks the owner's own."""
+        known = await self.profiles.get()
+        return profile_block(known, self._skills, self.stores.estimator.estimate, public_only=public)
+
     async def write_day(self, moment: datetime) -> None:
         """Write the notes of the day of `moment`; record a failure in the journal."""
         day = local(moment, self.timezone).date()
@@ -196,10 +201,6 @@ def build_sources(
     def memory_renderer() -> MemoryRenderer:
         return MemoryRenderer(skills, Framer(skills, rng), settings.soul_timezone)
 
-    async def profile(*, public: bool) -> str:
-        known = await knowledge.profiles.get()
-        return profile_block(known, skills, stores.estimator.estimate, public_only=public)
-
     async def daily(*, least: Provenance, began: datetime | None) -> Sequence[DayText]:
         return await knowledge.day_files.told(memory_renderer(), least=least, began=began)
 
@@ -215,7 +216,7 @@ def build_sources(
 
     return Sources(
         owner_files=stores.owner_files,
-        profile=profile,
+        profile=knowledge.profile,
         memory_md=memory_md,
         daily=daily,
         recall=recall,

@@ -22,6 +22,7 @@ from modules.lives.tasks.types import HeldTask, Opened
 from modules.runtime.console import SilentConsole
 from modules.runtime.journal.rows import Journal
 from modules.runtime.scheduler.scheduler import Attention
+from modules.services.agent.prompt.sources import nothing
 from modules.services.claims.lease_store import TaskLeases, lease_gate
 from modules.services.claims.policy import LEASE, Lease
 from modules.services.coding.trajectory import Trajectories
@@ -73,7 +74,7 @@ async def live(folder: Path, url: str, model_url: str, fate: list[str]) -> None:
         peers=lambda: ("bea",),
         file_lines=_no_lines,
     )
-    writer = DocumentWriter(gateway, SHIPPED, Random(1), lambda _: False)
+    writer = DocumentWriter(gateway, SHIPPED, Random(1), lambda _: False, nothing)
     work = DocumentWork(offering, writer, Attention(), Trajectories(database))
     say("awake")
     now = clock.now()

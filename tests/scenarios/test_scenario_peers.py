@@ -21,8 +21,8 @@ from modules.services.rights import store
 from tests.counted_requests import CountedRequests
 from tests.github_moves import rename_account
 from tests.hasty_clock import HastyClock
-from tests.known_profiles import set_profiles
-from tests.running_town import RunningSoul, RunningTown, awake, call
+from tests.known_profiles import RULED_OUT, set_profiles
+from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of
 from tests.scenarios.peers_github import account_of, page_of
 from town.atproto.service import Fault
 from town.github.network import GitHubNetwork
@@ -254,6 +254,21 @@ async def test_who_is_to_be_left_alone_is_neither_followed_nor_announced(
         for _ in range(4):
             await cycle(soul)
     assert follows(running_town, "rowan") == announcements(running_town, "rowan") == []
+
+
+async def test_what_the_owner_rules_out_stands_above_each_question_for_a_public_sentence(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = speaking
+    introduces_itself(running_town, "wren")
+    async with awake(home_of(running_town, "rowan", SOUL_PEERS="wren.test"), clock=HastyClock()) as soul:
+        told = {"name": "Odile Marsh"}
+        await set_profiles(soul.app.services.database, soul.app.services.clock, {"limits": RULED_OUT}, told)
+        for _ in range(4):
+            await cycle(soul)
+    prompts = [prompt_of(one) for one in running_town.mind.asked]
+    assert len(running_town.texts("rowan")) == 2, "an identity post and an announcement"
+    assert [one for one in prompts if RULED_OUT not in one or told["name"] in one] == []
 
 
 async def test_a_soul_without_an_account_on_github_says_nothing_and_follows_nobody(

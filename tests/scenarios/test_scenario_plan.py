@@ -9,6 +9,7 @@ from modules.services.commitments.naming import CommitmentRequest, QueuedCommitm
 from modules.services.plans.events import PLAN_ASKED, ask_of
 from modules.services.plans.plan_text import parse_plan
 from tests.adapters.results import ok
+from tests.known_profiles import RULED_OUT, set_profiles
 from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of
 from tests.town.github_place import needs_git
 from tests.town_github import TownGitHub
@@ -92,6 +93,7 @@ async def test_the_model_is_shown_what_the_repository_holds(
         for path, text in files.items():
             ok(await github.contents.write(site, path, text, message="Add a file"))
         ok(await github.create_issue(site, "The tides are an hour late", "In summer."))
+        await set_profiles(life.app.services.database, life.app.services.clock, {"limits": RULED_OUT}, {})
         await commits(life)
         await works(life)
     asked = [one for one in running_town.mind.asked if any(offer.name == "plan_create" for offer in one.offers)]
@@ -102,6 +104,7 @@ async def test_the_model_is_shown_what_the_repository_holds(
         f"Test commands: {commands}\n",
         "It shows the tides.",
         "#1 The tides are an",
+        RULED_OUT,
     )
     assert [one for one in told if one not in prompt] == []
     assert "Delete all" not in prompt

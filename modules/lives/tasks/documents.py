@@ -237,12 +237,16 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class DocumentWriter:
-    """Asks the model. `finds_secret` says whether a text holds one; `rng` draws the boundaries of untrusted text."""
+    """Asks the model. `finds_secret` says whether a text holds one; `rng` draws the boundaries of untrusted text.
+
+    `profile` returns the SOUL's public profile.
+    """
 
     gateway: LLMGateway
     skills: Skills
     rng: random.Random
     finds_secret: Callable[[str], bool]
+    profile: Callable[[], Awaitable[str]]
 
     async def write(self, request: DocumentRequest, keep: Callable[[ChatResult], Awaitable[None]]) -> Written:
         """Return the document, or the problem of the second try. `keep` receives each answer.
@@ -272,9 +276,10 @@ class DocumentWriter:
     async def _ask(
         self, request: DocumentRequest, messages: Sequence[Message], required: Requirements, temperature: float
     ) -> ChatResult:
+        system = self.skills.render(SKILL, "System Prompt", count=_most_words(required.before))
         return await self.gateway.chat_with_tools(
             messages,
-            system=self.skills.render(SKILL, "System Prompt", count=_most_words(required.before)),
+            system=f"{system}\n\n{await self.profile()}".rstrip(),
             max_tokens=max(_TOKENS, len(required.before) // _CHARS_OF_TOKEN),
             temperature=temperature,
             purpose=SKILL,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
@@ -121,6 +121,7 @@ class CodingAgent:
     Attributes:
         attention: held while the model is asked; programs may run while the SOUL does something else.
         sandbox: runs programs.
+        profile: returns the SOUL's public profile.
 
     """
 
@@ -132,6 +133,7 @@ class CodingAgent:
     attention: Attention
     clock: Clock
     limits: CodingLimits
+    profile: Callable[[], Awaitable[str]]
 
     async def resume(self, job: CodingJob, room: CodingRoom) -> list[CodingStep]:
         """Return the steps that were paid for; carry out in the room those that were not carried out there yet.
@@ -176,11 +178,12 @@ class CodingAgent:
     ) -> CodingStep:
         _, usd = used(steps)
         left = None if self.limits.usd is None else self.limits.usd - usd
+        system = f"{self.skills.section(conversation.skill, 'System Prompt')}\n\n{await self.profile()}".rstrip()
         await self.budget.hold(PURPOSE, tokens=set_aside(steps, self.limits), usd=left)
         async with self.attention.take(PURPOSE):
             result = await self.gateway.chat_with_tools(
                 conversation.messages(job.message, steps),
-                system=self.skills.section(conversation.skill, "System Prompt"),
+                system=system,
                 tools=_tools(job, hands),
                 tool_choice="required",
                 max_tokens=_ANSWER_TOKENS,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -157,11 +157,12 @@ class IssuePlan:
 
 @dataclass(frozen=True, slots=True)
 class PlanComposer:
-    """Asks the model for a plan; `rng` draws the boundaries of untrusted text."""
+    """Asks the model for a plan; `rng` draws the boundaries of untrusted text, `profile` is the SOUL's public one."""
 
     gateway: LLMGateway
     skills: Skills
     rng: random.Random
+    profile: Callable[[], Awaitable[str]]
 
     async def compose(self, wanted: PlanRequest) -> Plan | None:
         """Return the model's plan; None if it makes none with a task in two tries.
@@ -255,7 +256,8 @@ class PlanComposer:
         self, asked: str, schema: dict[str, Any], facts: QuestionFacts, importance: Importance
     ) -> AsyncIterator[Mapping[str, Any]]:
         """Yield the arguments of the model's call, from the first and the second try."""
-        question = ToolQuestion(self.gateway, self.skills, SKILL, TOOL, schema, _TOKENS, importance)
+        profile = await self.profile()
+        question = ToolQuestion(self.gateway, self.skills, SKILL, TOOL, schema, _TOKENS, importance, profile=profile)
         for temperature in _TEMPERATURES:
             yield await question.ask(asked, facts, temperature)
 

@@ -16,7 +16,7 @@ from modules.services.skills.skills import SYSTEM_SECTION, Skills
 class ToolQuestion:
     """Asks the model; `system` and `described` name the sections of `skill` for the prompt and for the tool.
 
-    `schema` is the JSON Schema of the tool's arguments.
+    `schema` is the JSON Schema of the tool's arguments; `profile` stands below the prompt.
     """
 
     gateway: LLMGateway
@@ -28,6 +28,7 @@ class ToolQuestion:
     importance: Importance = "own"
     system: str = SYSTEM_SECTION
     described: str = "Tool"
+    profile: str = ""
 
     async def ask(self, asked: str, facts: QuestionFacts, temperature: float | None = None) -> dict[str, Any]:
         """Return the arguments of the call, or {} if the model makes no readable one.
@@ -38,7 +39,7 @@ class ToolQuestion:
         """
         result = await self.gateway.chat_with_tools(
             [Message("user", asked)],
-            system=self.skills.section(self.skill, self.system),
+            system=f"{self.skills.section(self.skill, self.system)}\n\n{self.profile}".rstrip(),
             tools=[ToolSpec(self.tool, self.skills.section(self.skill, self.described), self.schema)],
             tool_choice="required",
             max_tokens=self.most_tokens,

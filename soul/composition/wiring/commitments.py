@@ -87,7 +87,7 @@ def build_commitment_loop(
         has_github=services.github.configured,
         plans=PlanMaker(
             github=services.github,
-            composer=PlanComposer(services.gateway, services.skills, services.rng),
+            composer=PlanComposer(services.gateway, services.skills, services.rng, services.knowledge.profile),
             skills=services.skills,
             attention=services.attention,
             journal=services.journal,

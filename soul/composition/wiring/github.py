@@ -184,7 +184,7 @@ def _planning_steps(services: Services, turns: ActingTurns) -> list[CycleStep]:
                 services.github, WorkRequestReader(services.gateway, services.skills), services.journal
             ),
             turns=turns,
-            composer=PlanComposer(services.gateway, services.skills, services.rng),
+            composer=PlanComposer(services.gateway, services.skills, services.rng, services.knowledge.profile),
             health=health,
             attention=services.attention,
             journal=services.journal,

@@ -203,6 +203,7 @@ def build_code_work(services: Services, installer: Installer, kind: type[CodeWor
         attention=services.attention,
         clock=services.clock,
         limits=limits,
+        profile=services.knowledge.profile,
     )
     return kind(
         offering=_build_offering(services),
@@ -226,7 +227,8 @@ def build_scenarios(services: Services, claims: Claims, code: CodeWork) -> Scena
 
 def build_document_work(services: Services) -> DocumentWork:
     """Build the worker for tasks whose files are Markdown documents."""
-    writer = DocumentWriter(services.gateway, services.skills, services.rng, services.redactor.finds)
+    profile = services.knowledge.profile
+    writer = DocumentWriter(services.gateway, services.skills, services.rng, services.redactor.finds, profile)
     return DocumentWork(_build_offering(services), writer, services.attention, Trajectories(services.database))
 
 

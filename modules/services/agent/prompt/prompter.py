@@ -293,7 +293,7 @@ class Prompter:
             query: what the turn is about; memories are recalled by it and by `person`.
             now: the time of the turn.
             least: leave out words less trusted than this, so that they do not lower the turn's provenance.
-            bare: only who the SOUL is, and the task.
+            bare: only who the SOUL is, what its owner rules out, and the task.
             peers: the peers who take part, by DID or by their names on GitHub.
             moment: the current state, for a conversation with the owner.
             began: when that conversation began; MEMORY.md and earlier notes stay as they were then.

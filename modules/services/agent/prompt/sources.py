@@ -93,8 +93,8 @@ ROWS: Mapping[str, PromptRow] = {
 ONBOARDING = frozenset({CORE, BOOTSTRAP, SOUL, IDENTITY, USER, TASK, RUNTIME})
 """The only parts in the first conversation with the owner."""
 
-BARE = (CORE, SOUL, IDENTITY, TASK, RUNTIME)
-"""The only parts for work that nothing else that the SOUL knows may influence."""
+BARE = (CORE, SOUL, PROFILE, IDENTITY, TASK, RUNTIME)
+"""The only parts for work that nothing else that the SOUL knows may influence; the profile is its owner's words."""
 
 
 def rows_for(audience: Audience, *, onboarding: bool) -> tuple[str, ...]:

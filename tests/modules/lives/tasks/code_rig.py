@@ -15,6 +15,7 @@ from modules.services.coding.environment.types import Indexes
 from modules.services.coding.policy import CodingLimits
 from modules.services.coding.trajectory import Trajectories
 from modules.services.plans.types import Task
+from tests.known_profiles import told_profile
 from tests.modules.lives.tasks.workplace import SECRET, Workplace
 from tests.modules.runtime.llm.scripted_model import Reply
 from tests.modules.services.coding.coding_rig import does
@@ -56,6 +57,7 @@ class CodeRig:
             attention=Attention(),
             clock=place.clock,
             limits=CodingLimits(steps=12, tokens=50_000, usd=None, seconds=600),
+            profile=told_profile,
         )
         return CodeWork(
             offering=place.offering,

@@ -16,6 +16,7 @@ from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.types import ProposedAction, Verdict
 from modules.services.plans.types import claim_key
 from tests.adapters.results import ok
+from tests.known_profiles import RULED_OUT
 from tests.modules.lives.tasks.workplace import DOCUMENT, GARDEN, PLAN, SECRET, Workplace, open_workplace
 from tests.town.github_place import needs_git
 from town.github.values import Fault
@@ -49,6 +50,7 @@ async def test_a_document_is_offered_as_a_pull_request_and_peers_are_asked_to_re
     (request,) = workplace.model.requests
     assert "tools" not in request
     *_, asked = request["messages"]
+    assert RULED_OUT in request["messages"][0]["content"]
     assert asked["content"].count("<reading-") == 3, "the plan is told as data"
     assert "- README.md" in asked["content"]
     tokens, _ = await workplace.database.read(

@@ -41,6 +41,7 @@ from modules.services.plans.types import FoundPlan, Plan, Task
 from modules.services.repository_rules.policy import Condition
 from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
+from tests.known_profiles import told_profile
 from tests.loopback import github_at
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, says, scripted_gateway, serving
 from tests.outbox_rows import counted
@@ -159,7 +160,7 @@ class Workplace:
             file_lines=self._lines,
         )
         self.sending = asyncio.create_task(sends(self.outbox))
-        writer = DocumentWriter(self.gateway, SHIPPED, Random(1), redactor.finds)
+        writer = DocumentWriter(self.gateway, SHIPPED, Random(1), redactor.finds, told_profile)
         self.work: TaskWorker = DocumentWork(self.offering, writer, Attention(), Trajectories(self.database))
 
     async def sleep(self) -> None:

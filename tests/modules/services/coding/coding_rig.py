@@ -29,6 +29,7 @@ from modules.runtime.scheduler.scheduler import Attention
 from modules.services.coding.agent import CodingAgent
 from modules.services.coding.policy import CodingEnd, CodingJob, CodingLimits, CodingRoom
 from modules.services.coding.trajectory import Trajectories
+from tests.known_profiles import told_profile
 from tests.loopback import to_loopback
 from tests.modules.runtime.budget.budget_rig import MAIN, Rig, Rules, process
 from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, serving
@@ -147,6 +148,7 @@ async def open_coding(folder: Path, *, cap: int = 1_000_000, secrets: Sequence[s
                 attention=Attention(),
                 clock=clock,
                 limits=LIMITS,
+                profile=told_profile,
             )
             try:
                 yield CodingRig(agent, model, budget, store, room)

@@ -29,6 +29,7 @@ from modules.services.coding.policy import CodingEnd, CodingLimits, CodingStep, 
 from modules.services.coding.suite_files import suite_definitions
 from modules.services.coding.suites import SuiteRun
 from modules.services.coding.trajectory import Trajectories, spent
+from tests.known_profiles import RULED_OUT
 from tests.modules.runtime.llm.scripted_model import calls
 from tests.modules.services.coding.coding_rig import KEY, does, needs_sandbox, open_coding
 from tests.patience import until
@@ -64,6 +65,7 @@ async def test_a_step_that_was_paid_for_is_carried_out_after_a_kill_and_not_aske
     async with open_coding(tmp_path) as rig:
         assert (await rig.work(does("finish", summary="Three."))).code == "finished"
         (asked,) = rig.model.requests
+        assert RULED_OUT in asked["messages"][0]["content"]
         assert asked["messages"][-1]["role"] == "tool"
         assert asked["messages"][-2]["reasoning_content"] == "Three will do."
         assert (rig.tree / "beds.py").read_text() == "BEDS = 3\n"
