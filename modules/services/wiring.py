@@ -8,17 +8,19 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from adapters.storage.local import Storage
-from common.clock import Clock, local
+from common.clock import Clock, iso, local
 from common.errors import PolicyBlocked, Transient
 from common.provenance import Provenance
 from common.redact import Redactor
 from common.session_keys import OWNER_SESSION, room_session
 from common.settings import Settings
+from common.text.untrusted import one_line
 from common.version import __version__
+from common.wording import deed
 from modules.runtime.console import Console
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
@@ -50,6 +52,10 @@ from modules.services.outbox import store
 from modules.services.owner_files import LocalOwnerFiles, OwnerFiles, StoredOwnerFiles
 from modules.services.sessions.sessions import Sessions
 from modules.services.skills.skills import Framer, LocalSkills, Skills
+
+_REJECTED = timedelta(days=30)
+_MOST_REJECTED = 5
+_REASON_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,8 @@ class Knowledge:
         )
         self._journal = journal
         self._skills = skills
+        self._database = database
+        self._clock = clock
 
     async def wake(self) -> None:
         """At start, import what people changed in the files by hand."""
@@ -131,9 +139,18 @@ class Knowledge:
         return [said for said in await self.sessions.owner_words(OWNER_SESSION) if said != opening]
 
     async def profile(self, *, public: bool = True) -> str:
-        """Return the part of a prompt that has the profiles; a `public` one lacks the owner's own."""
-        known = await self.profiles.get()
-        return profile_block(known, self._skills, self.stores.estimator.estimate, public_only=public)
+        """Return the part of a prompt that has the profiles, and why the owner rejected acts lately.
+
+        A `public` one lacks the owner's own profile. Of the acts only the kind is told: their words may be others'.
+        """
+        known = profile_block(
+            await self.profiles.get(), self._skills, self.stores.estimator.estimate, public_only=public
+        )
+        since = iso(self._clock.now() - _REJECTED)
+        rejected = await self._database.read(lambda rows: store.rejections(rows, since, _MOST_REJECTED))
+        acts = "\n".join(f"- {deed(kind)}: {one_line(why, _REASON_CHARS)}" for kind, why in rejected)
+        told = self._skills.render("memory", "Rejected", acts=acts).strip() if acts else ""
+        return "\n\n".join(filter(None, (known, told)))
 
     async def write_day(self, moment: datetime) -> None:
         """Write the notes of the day of `moment`; record a failure in the journal."""

@@ -27,7 +27,8 @@ from soul.commands.options import DraftAction
 from soul.commands.run import owner_commands
 from soul.dashboard.facts import PageFacts
 from soul.dashboard.serving import _state
-from tests.running_town import RunningTown, awake, replying, settings_of
+from tests.hasty_clock import HastyClock
+from tests.running_town import RunningTown, awake, call, prompt_of, replying, settings_of
 
 PRUNED = "Pruned the old pear by the gate this morning, before the frost could take hold of it; the wood is saved."
 BASIL = (
@@ -72,6 +73,24 @@ async def test_a_draft_can_be_judged_on_every_surface(
         numbers = " ".join(str(draft.number) for draft in drafts)
         await typed.answer(f"/approve {numbers}")
         assert await services.outbox.held() == []
+
+
+async def test_the_reason_of_a_rejection_stands_above_what_is_written_next(running_town: RunningTown) -> None:
+    home, why = running_town.make_home("rowan", SOUL_APPROVAL="drafts"), "never write about boats again"
+    running_town.mind.answer = lambda _: call(
+        "bluesky_post", text="Boats lean into the harbour wall. Which way do yours?"
+    )
+    async with awake(home, clock=HastyClock()) as life:
+        typed, expression = owner_commands(life.app, asyncio.Event()), life.app.lives.bluesky.expression
+        for rejection in ("1", f"2 {why}"):
+            await expression.express()
+            assert not any(why in prompt_of(one) for one in running_town.mind.asked)
+            await typed.answer(f"/reject {rejection}")
+            life.passes(4 * 3600)
+        running_town.mind.asked.clear()
+        await expression.express()
+    (asked,) = running_town.mind.asked
+    assert prompt_of(asked).count(why) == 1
 
 
 async def test_what_is_scheduled_and_not_approved_leaves_only_once_it_is(running_town: RunningTown) -> None:

@@ -271,6 +271,20 @@ def ordered_between(connection: sqlite3.Connection, moment: str, until: str) -> 
     return _select(connection, where, REPLACED, moment, until)
 
 
+def rejections(connection: sqlite3.Connection, moment: str, most: int) -> list[tuple[IntentKind, str]]:
+    """Return the kind of each act proposed since `moment` that the owner rejected with a reason, and it; newest first.
+
+    Acts that were decided together count once, and at most `most` are returned.
+    """
+    begins = f"{STANDS['rejected']}: "
+    query = """
+        SELECT kind, substr(error, ?1) FROM intents WHERE rejected AND instr(error, ?2) = 1 AND created_at >= ?3
+        GROUP BY error ORDER BY max(created_at) DESC LIMIT ?4
+    """
+    rows = connection.execute(query, (len(begins) + 1, begins, moment, most))
+    return [(row[0], str(row[1])) for row in rows]
+
+
 def done_at_since(connection: sqlite3.Connection, moment: str) -> list[str]:
     """Return when each done act left that left at `moment` (ISO-8601) or later."""
     query = "SELECT sent_at FROM intents WHERE state = 'done' AND sent_at >= ?"
