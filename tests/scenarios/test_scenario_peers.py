@@ -24,6 +24,7 @@ from tests.hasty_clock import HastyClock
 from tests.known_profiles import RULED_OUT, set_profiles
 from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of
 from tests.scenarios.peers_github import account_of, page_of
+from tests.scenarios.test_scenario_change_of_mind import use
 from town.atproto.service import Fault
 from town.github.network import GitHubNetwork
 from town.model.types import ChatRequest, Completion
@@ -133,6 +134,20 @@ async def test_an_identity_post_that_was_deleted_by_hand_is_written_anew_once(ru
             await cycle(soul)
         assert len(identity_posts(running_town, "rowan")) == 1
         assert soul.app.services.peer_registry.is_mutual
+
+
+async def test_an_identity_post_that_the_owner_had_deleted_is_not_written_anew(running_town: RunningTown) -> None:
+    running_town.mind.answer = speaking
+    async with awake(home_of(running_town, "rowan"), clock=HastyClock()) as soul:
+        for _ in range(2):
+            await cycle(soul)
+        assert len(identity_posts(running_town, "rowan")) == 1
+        await use(soul, "bluesky_delete_post", "Delete that post about your GitHub account.", post_uri="newest")
+        await soul.send()
+        soul.passes(A_DAY_S)
+        for _ in range(3):
+            await cycle(soul)
+    assert identity_posts(running_town, "rowan") == []
 
 
 async def test_our_own_posts_are_not_read_again_for_a_day_while_the_identity_post_waits_or_after_the_owners_no(
@@ -369,6 +384,29 @@ async def test_a_peer_whose_follow_was_taken_back_is_followed_again_only_after_t
             await cycle(soul)
         assert follows(town, "rowan") == ["wren.test"]
     assert len([text for text in announcements(town, "rowan") if "@wren.test" in text]) == 1
+
+
+@pytest.mark.slow
+async def test_whom_the_owner_had_unfollowed_is_followed_again_only_at_their_word(running_town: RunningTown) -> None:
+    running_town.mind.answer = speaking
+    introduces_itself(running_town, "wren")
+    home = home_of(running_town, "rowan", SOUL_PEERS="wren.test", PEER_UNFOLLOW_COOLDOWN="1")
+    async with awake(home, clock=HastyClock()) as soul:
+        await cycle(soul)
+        while not follows(running_town, "rowan"):
+            await cycle(soul)
+        told, found = announcements(running_town, "rowan"), []
+        for name, said in (
+            ("bluesky_unfollow", "Unfollow @wren.test, and never follow them again"),
+            ("bluesky_follow", "Follow @wren.test"),
+        ):
+            await use(soul, name, said, did="@wren.test")
+            await soul.send()
+            for _ in range(4):
+                soul.passes(A_DAY_S)
+                await cycle(soul)
+            found.append((follows(running_town, "rowan"), len(announcements(running_town, "rowan"))))
+    assert found == [([], len(told)), (["wren.test"], 1)]
 
 
 @pytest.mark.slow

@@ -352,6 +352,12 @@ class Outbox:
         """Return all intents of a kind for one target, newest first."""
         return await self.database.run(lambda connection: store.by_target(connection, kind, target))
 
+    async def is_taken_back(self, intents: Iterable[Intent]) -> bool:
+        """Return whether the owner ordered the deletion of what the first done one of these intents created."""
+        uri = next((one.result_uri for one in intents if one.state == "done" and one.result_uri), "")
+        deletions = await self.by_target("delete", uri) if uri else []
+        return any(one.by_owner and one.state in {"pending", "sending", "done"} for one in deletions)
+
     async def waits(self, kind: IntentKind, prefix: str) -> bool:
         """Return whether an intent of a kind whose target begins with `prefix` was accepted and is not done yet."""
         return await self.database.run(lambda rows: store.is_accepted(rows, kind, prefix, unfinished=True))

@@ -211,7 +211,7 @@ class Introductions:
         left_alone = await self.left_alone(peer.bluesky_did or "" for peer in unfollowed)
         for peer in unfollowed:
             did = peer.bluesky_did or ""
-            if did in left_alone:
+            if did in left_alone or await self._is_unwanted(did):
                 continue
             code = standing_by(await self._follows_since(peer), self.clock.since).code
             if code == "free":
@@ -245,7 +245,7 @@ class Introductions:
         told, unannounced = await self.outbox.by_cause(CAUSE), self.registry.get_unannounced_peers()
         left_alone = await self.left_alone(peer.bluesky_did or "" for peer in unannounced)
         for peer in unannounced:
-            if peer.bluesky_did in left_alone:
+            if peer.bluesky_did in left_alone or await self._is_unwanted(peer.bluesky_did or ""):
                 continue
             of_peer = [one for one in told if one.dedup_key == f"once:{_once(peer)}"]
             code = standing_by(of_peer, self.clock.since).code
@@ -299,6 +299,10 @@ class Introductions:
         summary = f"Does not follow @{peer.bluesky_handle} for now"
         entry = Entry("decision", LOOP, summary, line="social", reason=who, author=peer.bluesky_handle)
         await self.journal.record(entry)
+
+    async def _is_unwanted(self, did: str) -> bool:
+        """Return whether the owner ordered the end of our last follow of an account."""
+        return await self.outbox.is_taken_back(await self.outbox.by_target("follow", did))
 
     async def _follows_since(self, peer: Peer) -> list[Intent]:
         """Return the intents to follow a peer, newest first, without those that were done before we parted."""

@@ -190,6 +190,8 @@ class OwnIdentity:
             return "the identity post stands"
         intents = await self._intents()
         waits = self._waits(intents, may_speak=may_speak)
+        if await self.outbox.is_taken_back(intents):
+            waits = "the owner does not want an identity post"
         if waits and self._is_recent(self._missed_at):
             return waits
         found = await self._look(intents)
