@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from adapters.atproto.client import Atproto
 from adapters.atproto.types import Notification
-from common.clock import Clock, local, parse_iso
+from common.clock import Clock, local, parse_iso, parse_iso_or_none
 from common.constants import DAY_MS, MINUTE_MS, SECOND_MS, SESSION_EXPIRY_MARGIN_S
 from common.errors import Fatal, Transient
 from common.intervals import Pace
@@ -209,10 +209,12 @@ class PostPerceiver(Perceiver):
     async def _note_workspaces(self, notifications: Iterable[Notification]) -> None:
         """Watch the workspaces that the owner and listed peers name; nobody else can make the SOUL watch one."""
         for item in notifications:
-            if not self.me.is_owner(item.author.did) and not self.etiquette.is_listed_peer(item.author.did):
+            is_owner = self.me.is_owner(item.author.did)
+            if not is_owner and not self.etiquette.is_listed_peer(item.author.did):
                 continue
+            ordered_at = parse_iso_or_none(item.indexed_at) if is_owner else None
             for repo in workspaces_in(item):
-                if self.workspaces.watch(repo, item.root.uri):
+                if self.workspaces.watch(repo, item.root.uri, ordered_at=ordered_at):
                     summary = f"Watches the workspace {repo.full_name}, which @{item.author.handle} named"
                     await self.journal.record(Entry("life", AWARENESS, summary, line="done", trigger_uri=item.uri))
                 elif not self.workspaces.has_room_for(repo):

@@ -165,14 +165,24 @@ class WatchedWorkspaces:
         meant = [one for one in watched if not one.requested] or watched
         return Repo(meant[0].owner, meant[0].repo) if len(meant) == 1 else None
 
-    def watch(self, repo: Repo, thread_uri: str | None = None, *, requested: bool = False) -> bool:
+    def watch(
+        self,
+        repo: Repo,
+        thread_uri: str | None = None,
+        *,
+        requested: bool = False,
+        ordered_at: datetime | None = None,
+    ) -> bool:
         """Watch a workspace and store the thread that named it; return whether it is new.
 
         A workspace that is watched already changes only if its thread was unknown. Beyond `MOST_WATCHED`, a new one
         takes the place of one that is finished, or is not added (`has_room_for`). `requested` is stored for a new one.
-        Raises `StorageError`.
+        One that the owner unwatched is watched again only if they ordered it later, at `ordered_at`. Raises
+        `StorageError`.
         """
-        known = self.get(repo)
+        known, stopped_at = self.get(repo), self.stopped_at(repo)
+        if known is None and stopped_at and (ordered_at is None or ordered_at < stopped_at):
+            return False
         if not self.has_room_for(repo):
             return False
         if known is None and len(self._file.records) >= MOST_WATCHED:
@@ -345,7 +355,7 @@ class OwnWorkspace:
         if not self.org or any(one.owner.lower() == self.org.lower() for one in known):
             return
         found = (await self.finder.find_existing_workspace(self.org)).or_else(None)
-        if found and not self.watched.stopped_at(found.repo) and self.watched.watch(found.repo):
+        if found and self.watched.watch(found.repo):
             await self._tell_joined(found)
 
     async def create_workspace(self, request: WorkspaceRequest) -> Creation:
@@ -409,7 +419,7 @@ class OwnWorkspace:
         if not self.watched.has_room_for(repo):
             summary = f"The workspace {repo.full_name} is not watched: {NO_ROOM}"
             await self.journal.record(Entry("decision", "workspaces", summary, line="warn"))
-        return self.watched.watch(repo, thread_uri or None)
+        return self.watched.watch(repo, thread_uri or None, ordered_at=self.clock.now())
 
     async def _tell_joined(self, workspace: Repository) -> None:
         summary = f"The workspace of {workspace.repo.owner} is watched from now on"
@@ -498,7 +508,7 @@ class RequestedRepositories:
                 self.watched.unwatch(repo)
             return found
         name = found.data.full_name
-        if self.watched.watch(found.data.repo, requested=True):
+        if self.watched.watch(found.data.repo, requested=True, ordered_at=self.clock.now()):
             summary = f"{name} is watched from now on, as work was asked for there; `/unwatch {name}` ends that"
             await self.journal.record(Entry("life", "workspaces", summary, line="info", reason=found.data.html_url))
         return Ok(None)

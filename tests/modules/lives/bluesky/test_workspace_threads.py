@@ -73,6 +73,20 @@ async def test_the_owner_is_told_that_a_workspace_has_no_place_and_one_that_is_f
         assert watched.get(others[0]) is None
 
 
+async def test_a_workspace_that_the_owner_unwatched_is_watched_again_only_at_their_newer_word(
+    running_town: RunningTown,
+) -> None:
+    link = f"@rowan.test let us meet at {ADDRESS} today?"
+    async with awake(running_town.make_home("rowan", SOUL_PEERS="wren.test")) as life:
+        running_town.network.post_as(running_town.account("owner"), link)
+        await life.look()
+        assert life.app.services.workspaces.unwatch(GARDEN)
+        for author, names in (("wren", frozenset[str]()), ("owner", {GARDEN.full_name})):
+            running_town.network.post_as(running_town.account(author), link)
+            await life.look()
+            assert life.app.services.workspaces.names() == names
+
+
 async def test_a_found_peer_has_no_workspace_watched(running_town: RunningTown) -> None:
     kit = running_town.account("kit")
     async with awake(running_town.make_home("rowan")) as life:

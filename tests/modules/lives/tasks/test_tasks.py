@@ -96,7 +96,7 @@ async def test_a_task_whose_workspace_is_unwatched_or_gone_is_looked_at_no_more(
         await site.look(rooms)
         services.workspaces.unwatch(SITE)
         assert await settled() == [("done", "unwatched")]
-        services.workspaces.watch(SITE)
+        services.workspaces.watch(SITE, ordered_at=site.clock.now())
         await site.look(rooms)
         await rooms.life.orders.take(TaskPlace(SITE, 1, 3))
         assert [row.state for row in await services.work.newest(TASK, 9)] == ["pending"] * 2
