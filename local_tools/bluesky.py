@@ -529,7 +529,12 @@ class AccountTools:
         for entry in entries:
             await self.journal.record(replace(entry, trigger_uri=entry.trigger_uri or turn.cause_id))
         words, who = self.on_bluesky.words, f"@{meant.handle}" if meant.handle else meant.did
-        return words.done("Unmuted") if args.off else words.done("Muted", who=who, withdrawn=withdrawn_line(withdrawn))
+        wants = bool(args.off and await self.database.run(partial(store.no_reply_among, dids=[meant.did])))
+        return (
+            words.done("Unmuted", no_reply="yes" if wants else "")
+            if args.off
+            else words.done("Muted", who=who, withdrawn=withdrawn_line(withdrawn))
+        )
 
 
 def account_tools(tools: AccountTools, skills: Skills) -> Sequence[Tool]:

@@ -228,7 +228,7 @@ def run_mute(
 ) -> None:
     """Mute the account `who` (a DID or a handle), end its mute with `off`, or list who is muted and who wants no reply.
 
-    The end of a mute also ends the account's own request for no reply. Raises `UsageError`.
+    Without a mute, `off` ends the account's own request for no reply. Raises `UsageError`.
     """
     if off and not who:
         raise UsageError("Whose mute is to end? `soul mute WHO --off`", remedy="`soul mute` lists who is muted.")
@@ -255,7 +255,7 @@ def _handle(one: Relationship | None) -> str:
 
 
 async def mute_account(settings: Settings, home: Home, who: str, *, off: bool) -> str:
-    """Mute the account `who`, or with `off` end its mute and its own request for no reply; return a line on it.
+    """Mute the account `who`, or with `off` end its mute, without one its own request for no reply; return a line.
 
     Raises `UsageError`.
     """
@@ -266,10 +266,12 @@ async def mute_account(settings: Settings, home: Home, who: str, *, off: bool) -
         handle = await database.run(partial(handle_of, did=did)) or _handle(_met(home).get(did))
         handle = handle or ("" if who == did else who.removeprefix("@"))
         withdrawn, entries = await database.run(partial(change_mute, did=did, now=clock.now(), off=off, handle=handle))
+        wants_none = await database.run(partial(store.no_reply_among, dids=[did]))
         for entry in entries:
             await journal.record(entry)
     whom = account_words(handle, did)
     told = f"Muted {whom}: the SOUL does not answer it, and does not read its posts"
     if off:
         told = f"Unmuted {whom}" if entries else f"{whom} was not muted, and had not asked for no replies"
+        told += ". It asked for no replies itself, which holds until you unmute it once more" if wants_none else ""
     return ". ".join(filter(None, (told, withdrawn_line(withdrawn))))

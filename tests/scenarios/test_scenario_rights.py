@@ -272,11 +272,12 @@ async def test_a_request_for_no_reply_outlives_being_forgotten_and_the_owner_can
         running_town.network.post_as(did, "@rowan.test which roof is louder?")
         await soul.look()
         assert len(running_town.texts("rowan")) == 2
-    await asyncio.to_thread(run_mute, home.root, did, off=True, as_json=False)
-    async with awake(home) as soul:
-        running_town.network.post_as(did, "@rowan.test and which roof is the quietest?")
-        await soul.look()
-    assert len(running_town.texts("rowan")) == 3
+    for off, replies in ((False, 2), (True, 2), (True, 3)):
+        await asyncio.to_thread(run_mute, home.root, did, off=off, as_json=False)
+        async with awake(home) as soul:
+            running_town.network.post_as(did, f"@rowan.test and which roof is the quietest, {off}, {replies}?")
+            await soul.look()
+        assert len(running_town.texts("rowan")) == replies
 
 
 async def test_who_asks_for_no_reply_ends_the_talk_of_nobody_else(running_town: RunningTown) -> None:

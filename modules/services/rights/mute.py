@@ -31,7 +31,7 @@ _ASK_AGAIN_S = 60.0
 def change_mute(
     connection: sqlite3.Connection, did: str, now: datetime, *, off: bool, handle: str = ""
 ) -> tuple[list[Intent], list[Entry]]:
-    """Mute an account, or with `off` end its mute and its own request for no reply; `handle` is its label, if known.
+    """Mute an account, or with `off` end its mute, without one its own request for no reply; `handle` is its label.
 
     Return the withdrawn acts that were to reach it, including those that the owner ordered, and the journal entries.
     """

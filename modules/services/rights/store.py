@@ -49,9 +49,8 @@ def unmute(connection: sqlite3.Connection, did: str) -> bool:
 
 
 def let_speak(connection: sqlite3.Connection, did: str) -> bool:
-    """End both a mute and the request for no reply, for the owner; return whether there was either."""
-    was_muted, wanted_none = unmute(connection, did), allow_replies(connection, did)
-    return was_muted or wanted_none
+    """End a mute, or without one the request for no reply, for the owner; return whether there was either."""
+    return unmute(connection, did) or allow_replies(connection, did)
 
 
 def muted_among(connection: sqlite3.Connection, dids: Iterable[str]) -> frozenset[str]:
