@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from adapters.github.client import GitHub
-from adapters.github.types import Comment, Issue, Repo
+from adapters.github.types import Comment, Issue, PullRequest, Repo
 from common.clock import parse_iso
 from common.result import Err
 from common.text.github_text import without_own_marks
@@ -39,12 +39,13 @@ from modules.services.claims.claim_requests import (
     settle_dead_claim,
 )
 from modules.services.claims.claimer import Claimer, TaskComments
+from modules.services.claims.lease_store import TaskOrders, TaskPlace
 from modules.services.claims.policy import LEASE
 from modules.services.outbox.github_writer import GitHubWriter, act_key
 from modules.services.peers.registry import PeerRegistry
 from modules.services.plans.compose import issues_taken_up
 from modules.services.plans.events import TaskEvent
-from modules.services.plans.types import FoundPlan, PlanKey, PlanLabel, claim_key
+from modules.services.plans.types import FoundPlan, PlanKey, PlanLabel, Task, claim_key
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases import Phrase
 from modules.services.workspaces.acting import ActingTurns
@@ -410,6 +411,7 @@ class SweepStep(CycleStep):
     reader: PlanReader
     acting: ActingTurns
     comments: TaskComments
+    orders: TaskOrders
     journal: Journal
     phrase: Phrase
 
@@ -432,6 +434,8 @@ class SweepStep(CycleStep):
         orphaned = await find_orphaned_tasks(requests, reading, found.repo, held)
         for dead in [*find_dead_claims(reading, held), *orphaned]:
             place = claim_key(found.repo.owner, found.repo.name, found.number, dead.task.number)
+            if dead.closed and not await self._heeds_owner(found, dead.task, dead.closed):
+                continue
             # NOTE(self): only one SOUL does it: each that writes the same line of the plan would find its own write.
             if not self.acting.ask_for_turn(f"sweep:{place}", of=dead.holder if dead.is_decided else ""):
                 continue
@@ -440,6 +444,14 @@ class SweepStep(CycleStep):
                 swept += 1
                 await self._report(found, dead, place, learned)
         return swept
+
+    async def _heeds_owner(self, found: FoundPlan, task: Task, closed: PullRequest) -> bool:
+        """Leave a task alone if the owner closed its pull request; return False if that cannot be read now."""
+        by_owner = (await self.reader.is_closed_by_owner(found.repo, closed)).or_else(None)
+        place = TaskPlace(found.repo, found.number, task.number, task.title)
+        if by_owner and not await self.orders.is_left(place):
+            await self.orders.leave(place)
+        return by_owner is not None
 
     async def _report(self, found: FoundPlan, dead: DeadClaim, place: str, learned: str) -> None:
         """Record it, and comment on the plan why a task can be taken again; GitHub itself shows a merge there."""

@@ -264,6 +264,12 @@ class PlanReader:
         told = [one_line(without_html_comments(text), _LEARNED_CHARS) for text in (*asked[-2:], *last)]
         return Ok(" ".join(f"“{text}”" for text in told if text))
 
+    @answering
+    async def is_closed_by_owner(self, repo: Repo, pull: PullRequest) -> ApiResult[bool]:
+        """Return whether the owner closed a pull request."""
+        issue = (await self._github.get_issue(repo, pull.number)).or_raise()
+        return Ok((await self._trust.accounts(repo)).why(issue.closer) == "owner")
+
     async def _locks(self, repo: Repo, refs: Iterable[GitRef]) -> Mapping[int, Mapping[int, datetime]]:
         found = [(one.ref, parsed) for one in refs if (parsed := parse_lock_branch(one.ref))]
         names = {ref: f"{repo.full_name.lower()}:{ref.removeprefix('refs/heads/')}" for ref, _ in found}

@@ -38,7 +38,7 @@ from modules.lives.workspaces.types import CycleStep
 from modules.lives.workspaces.wanted import WantedIssues, WorkRequestReader
 from modules.runtime.scheduler.policy import Loop
 from modules.services.claims.claimer import Claims
-from modules.services.claims.lease_store import PLAN_AWARENESS
+from modules.services.claims.lease_store import PLAN_AWARENESS, TaskOrders
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.owner import TellOwner
 from modules.services.plans.compose import PlanComposer
@@ -85,6 +85,7 @@ def task_steps(services: Services, claims: Claims, can_do: CanDo) -> list[CycleS
             reader=claims.reader,
             acting=claims.acting,
             comments=claims.comments,
+            orders=TaskOrders(services.work, services.events.publish),
             journal=journal,
             phrase=services.phrases.phrase,
         ),

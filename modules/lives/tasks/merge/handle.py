@@ -334,7 +334,7 @@ class MergeHandler(Handler):
             # NOTE(self): a change that GitHub lists ends the pause; the base and checks change unlisted.
             pause_s = seldom_s(self.clock.since(parse_iso(acts.pull.updated_at)), LOOK_AGAIN_S, LEFT_ALONE_S)
             return replace(disposition, retry_in_s=max(disposition.retry_in_s, pause_s))
-        return await self._merged(acts) if acts.pull.merged else await self._closed(acts)
+        return await self._merged(acts) if acts.pull.merged else await self._closed(acts, trusted)
 
     async def _handle_open(self, item: WorkItem, acts: PullActs, trusted: TrustedAccounts) -> Disposition:
         reviews = await self.github.pulls.reviews(acts.repo, acts.pull.number)
@@ -542,8 +542,17 @@ class MergeHandler(Handler):
         self.publish(TaskEnded())
         return Disposition("done", "merged", acts.pull.html_url)
 
-    async def _closed(self, acts: PullActs) -> Disposition:
-        """Free the task, and delete the branch only if we closed it: a person who closed it may reopen it."""
+    async def _closed(self, acts: PullActs, trusted: TrustedAccounts) -> Disposition:
+        """Free the task, but leave it alone if the owner closed the pull request.
+
+        The branch is deleted only if we closed it: a person who closed it may reopen it.
+        """
+        issue = await self.github.get_issue(acts.repo, acts.pull.number)
+        if isinstance(issue, Err):
+            return Disposition("later", "unread", issue.error, LOOK_AGAIN_S)
+        place = place_of_pull(acts.repo, acts.pull)
+        if place and trusted.why(issue.data.closer) == "owner":
+            await self.orders.leave(place)
         closed = acts.give_back("")[1]
         if (await self.outbox.standing(closed.kind, closed.target)).active:
             await self._delete_branch(acts)

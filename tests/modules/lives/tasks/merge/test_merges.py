@@ -190,6 +190,18 @@ async def test_a_soul_whose_task_was_taken_up_meanwhile_merges_nothing_and_stops
         assert place.works == 1
 
 
+async def test_a_task_is_left_alone_after_the_owner_closed_its_pull_request(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with merging(town_github, OWNER_GITHUB_USERNAME="kit") as place:
+        ok(await place.kit.update_issue(SITE, place.pull.number, state="closed"))
+        for _ in range(3):
+            await place.looks()
+            place.site.clock.ahead += 400
+            await place.cycle()
+        assert (place.works, [one.issue.state for one in place.pulls]) == (1, ["closed"])
+
+
 async def test_nothing_is_merged_that_was_pushed_after_the_approval(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
