@@ -16,6 +16,7 @@ from adapters.github.types import Issue, Repo
 from common.clock import Clock, parse_iso_or_none
 from common.constants import DAY_MS
 from common.result import ApiResult, Err, Ok
+from modules.lives.workspaces.policy import is_health_check_due
 from modules.lives.workspaces.types import PolledWorkspace
 from modules.runtime.events import Publish
 from modules.runtime.journal.rows import Journal
@@ -41,7 +42,7 @@ from modules.services.workspaces.health import (
 )
 from modules.services.workspaces.sentinel import FINISHED_LABEL, SENTINEL_PREFIX, sentinel_in
 from modules.services.workspaces.trust import WorkspaceTrust
-from modules.services.workspaces.watched import WatchedWorkspaces, is_health_check_due
+from modules.services.workspaces.watched import WatchedWorkspaces
 
 PAGES = ("README.md", AGENTS_PAGE)
 

@@ -1,4 +1,4 @@
-"""Rules of workspaces: the progress of plans, its wording, and what is tidied up. Pure.
+"""Rules of workspaces: the progress of plans, its wording, what is due, and what is tidied up. Pure.
 
 Tidied up are duplicate plans, labels, comments, and issues in which nothing happens.
 """
@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from adapters.github.types import Account, Issue
-from common.clock import parse_iso, parse_iso_or_none
+from common.clock import Since, doubled, parse_iso, parse_iso_or_none
 from common.text.strings import normalized_title
 from common.text.untrusted import one_line
 from common.wording import counted
@@ -35,6 +35,7 @@ from modules.services.plans.types import (
 )
 from modules.services.workspaces.sentinel import FINISHED_LABEL
 from modules.services.workspaces.trust import TrustedAccounts
+from modules.services.workspaces.watched import WatchedWorkspace
 
 
 def progress_of(plan: Plan) -> PlanProgress:
@@ -289,3 +290,52 @@ def is_workable(issue: Issue, login: str, now: datetime) -> bool:
 
 def _is_plan(issue: Issue) -> bool:
     return issue.title.startswith(TITLE_MARK) or BODY_MARK in issue.body
+
+
+PLAN_SYNTHESIS_COOLDOWN = timedelta(hours=1)
+HEALTH_CHECK_COOLDOWN = timedelta(hours=24)
+_LONGEST_IN_VAIN_S = timedelta(days=1).total_seconds()
+MOST_OPEN_PLANS = 3
+"""With this many open plans in a workspace no further plan is made."""
+
+
+def needs_plan_synthesis(workspace: WatchedWorkspace, since: Since) -> bool:
+    """Return whether a plan may be made: it is not finished, its plans were read, few are open, and it is time."""
+    last = workspace.last_plan_synthesis_attempt
+    return (
+        workspace.finished_issue_number is None
+        and workspace.last_polled is not None
+        and len(workspace.active_plan_issues) < MOST_OPEN_PLANS
+        and (last is None or since(last) >= PLAN_SYNTHESIS_COOLDOWN)
+    )
+
+
+def is_tried_in_vain(workspace: WatchedWorkspace, issues: str, since: Since) -> bool:
+    """Return whether the last try over the open issues with the digest `issues` led to nothing, and the next waits.
+
+    It waits twice as long each time, at most a day.
+    """
+    last = workspace.last_plan_synthesis_attempt
+    if last is None or workspace.in_vain_over != issues:
+        return False
+    wait_s = doubled(PLAN_SYNTHESIS_COOLDOWN.total_seconds(), workspace.in_vain, _LONGEST_IN_VAIN_S)
+    return since(last).total_seconds() < wait_s
+
+
+def get_workspaces_needing_plan_synthesis(
+    workspaces: Iterable[WatchedWorkspace], since: Since
+) -> list[WatchedWorkspace]:
+    """Return the workspaces in which a plan may be made, the one examined longest ago first."""
+    due = (one for one in workspaces if needs_plan_synthesis(one, since))
+    return sorted(due, key=lambda one: (one.last_plan_synthesis_attempt or one.discovered_at, one.discovered_at))
+
+
+def is_health_check_due(workspace: WatchedWorkspace, since: Since, completed_at: datetime | None = None) -> bool:
+    """Return whether the work there is due for a check: a day after the last, or if a plan was completed since.
+
+    `completed_at` is when the last plan that changed more than documents was completed, or None.
+    """
+    last = workspace.last_health_check_attempt
+    if last is None or since(last) >= HEALTH_CHECK_COOLDOWN:
+        return True
+    return completed_at is not None and completed_at > last

@@ -27,7 +27,14 @@ from common.wording import counted
 from modules.lives.workspaces.health import HealthCheck
 from modules.lives.workspaces.perceive import MOST_ISSUES
 from modules.lives.workspaces.plan_upkeep import Closing, is_said_in
-from modules.lives.workspaces.policy import happened_after, is_work, unplanned
+from modules.lives.workspaces.policy import (
+    MOST_OPEN_PLANS,
+    get_workspaces_needing_plan_synthesis,
+    happened_after,
+    is_tried_in_vain,
+    is_work,
+    unplanned,
+)
 from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspace, StepResult
 from modules.lives.workspaces.wanted import WantedIssues
 from modules.runtime.journal.rows import Journal
@@ -52,13 +59,7 @@ from modules.services.plans.repository import repository_view
 from modules.services.plans.types import PLAN_LABEL, Plan, Task, plan_labels, with_docs_updates
 from modules.services.workspaces.acting import ActingTurns
 from modules.services.workspaces.trust import TrustedAccounts, WorkspaceTrust
-from modules.services.workspaces.watched import (
-    MOST_OPEN_PLANS,
-    WatchedWorkspaces,
-    get_workspaces_needing_plan_synthesis,
-    is_tried_in_vain,
-    is_workspace_name,
-)
+from modules.services.workspaces.watched import WatchedWorkspaces, is_workspace_name
 
 MOST_JUDGED = 3
 """How often the model judges what is missing, if others add tasks in the meantime."""

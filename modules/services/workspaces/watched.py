@@ -1,4 +1,4 @@
-"""Finds, creates and stores the workspaces that the SOUL watches (`.memory/watched_workspaces.json`); which are due.
+"""Finds, creates and stores the workspaces that the SOUL watches (`.memory/watched_workspaces.json`).
 
 They are the workspace of the organisation that the owner set, and the repositories in which the owner, or the host of a
 room that the owner set, asked for work by name. A failed search is never taken for a missing workspace. The file is
@@ -7,7 +7,7 @@ written atomically after each change and kept across versions; fields of other p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from typing import Literal, TypedDict, Unpack
 from adapters.github.client import GitHub
 from adapters.github.places import MAX_LISTED
 from adapters.github.types import Repo, Repository
-from common.clock import Clock, Since, doubled, iso, parse_iso, parse_iso_or_none
+from common.clock import Clock, iso, parse_iso, parse_iso_or_none
 from common.constants import OWNER_CAUSE
 from common.result import ApiResult, Err, Ok, answering
 from common.text.strings import create_slug
@@ -559,52 +559,3 @@ def _is_request(intent: Intent) -> bool:
         return False
     in_private = intent.by_owner and (intent.cause_id or "").partition(":")[0] == OWNER_CAUSE
     return in_private or (body.source == "space" and body.host_named)
-
-
-PLAN_SYNTHESIS_COOLDOWN = timedelta(hours=1)
-HEALTH_CHECK_COOLDOWN = timedelta(hours=24)
-_LONGEST_IN_VAIN_S = timedelta(days=1).total_seconds()
-MOST_OPEN_PLANS = 3
-"""With this many open plans in a workspace no further plan is made."""
-
-
-def needs_plan_synthesis(workspace: WatchedWorkspace, since: Since) -> bool:
-    """Return whether a plan may be made: it is not finished, its plans were read, few are open, and it is time."""
-    last = workspace.last_plan_synthesis_attempt
-    return (
-        workspace.finished_issue_number is None
-        and workspace.last_polled is not None
-        and len(workspace.active_plan_issues) < MOST_OPEN_PLANS
-        and (last is None or since(last) >= PLAN_SYNTHESIS_COOLDOWN)
-    )
-
-
-def is_tried_in_vain(workspace: WatchedWorkspace, issues: str, since: Since) -> bool:
-    """Return whether the last try over the open issues with the digest `issues` led to nothing, and the next waits.
-
-    It waits twice as long each time, at most a day.
-    """
-    last = workspace.last_plan_synthesis_attempt
-    if last is None or workspace.in_vain_over != issues:
-        return False
-    wait_s = doubled(PLAN_SYNTHESIS_COOLDOWN.total_seconds(), workspace.in_vain, _LONGEST_IN_VAIN_S)
-    return since(last).total_seconds() < wait_s
-
-
-def get_workspaces_needing_plan_synthesis(
-    workspaces: Iterable[WatchedWorkspace], since: Since
-) -> list[WatchedWorkspace]:
-    """Return the workspaces in which a plan may be made, the one examined longest ago first."""
-    due = (one for one in workspaces if needs_plan_synthesis(one, since))
-    return sorted(due, key=lambda one: (one.last_plan_synthesis_attempt or one.discovered_at, one.discovered_at))
-
-
-def is_health_check_due(workspace: WatchedWorkspace, since: Since, completed_at: datetime | None = None) -> bool:
-    """Return whether the work there is due for a check: a day after the last, or if a plan was completed since.
-
-    `completed_at` is when the last plan that changed more than documents was completed, or None.
-    """
-    last = workspace.last_health_check_attempt
-    if last is None or since(last) >= HEALTH_CHECK_COOLDOWN:
-        return True
-    return completed_at is not None and completed_at > last

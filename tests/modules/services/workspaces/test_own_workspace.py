@@ -20,19 +20,21 @@ import pytest
 from adapters.github.types import Repo
 from common.clock import FakeClock, iso, parse_iso
 from common.result import Err, Ok
+from modules.lives.workspaces.policy import (
+    HEALTH_CHECK_COOLDOWN,
+    PLAN_SYNTHESIS_COOLDOWN,
+    get_workspaces_needing_plan_synthesis,
+    is_health_check_due,
+)
 from modules.services.claims.lease_store import PLAN_AWARENESS
 from modules.services.workspaces.watched import (
     FILLED_WITHIN_S,
     GONE_FOR,
-    HEALTH_CHECK_COOLDOWN,
     KNOWN_FOR_S,
     MOST_WATCHED,
-    PLAN_SYNTHESIS_COOLDOWN,
     WatchedWorkspace,
     WatchedWorkspaces,
     WorkspaceRequest,
-    get_workspaces_needing_plan_synthesis,
-    is_health_check_due,
     workspace_name,
 )
 from tests.patience import HANG_S, until
