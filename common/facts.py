@@ -221,10 +221,11 @@ class OwnTimeFacts:
 
 @dataclass(frozen=True, slots=True)
 class CodingFacts:
-    """A task of a plan that is coded: its title, and the files that it names. The work so far is in the outcomes."""
+    """A task of a plan: its title, the files that it names, and the plan's goal. The work so far is in the outcomes."""
 
     title: str
     files: tuple[str, ...] = ()
+    goal: str = ""
     kind: Literal["coding"] = "coding"
 
 

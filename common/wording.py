@@ -45,7 +45,6 @@ _PURPOSES = {
     "space-action": "acts in the room",
     "space-judgement": "judging words with one small question",
     "space-participation": "talk in the room",
-    "task-document": "writing documents",
     "voice-phrases": "its own words for what it says often",
     "work-request": "reading who asked for the work of an issue",
     "workspace-health": "judging whether a workspace is finished",

@@ -67,10 +67,6 @@ def _optional(placeholders: str = "", most: int = LONG_CHARS, *tokens: str) -> P
 
 
 _TASK = "**task {{number}}"
-_DOCUMENT_PROBLEMS = (
-    *("empty", "too_long", "cut_off", "no_headings", "open_code", "markup", "repeats", "gap", "link"),
-    *("instructions", "goal", "unchanged", "secret"),
-)
 FORMS: Mapping[str, PhraseForm] = {
     "fulfillment.create_issue": _form("url", SHORT_CHARS),
     "fulfillment.create_plan": _form("url", SHORT_CHARS),
@@ -112,9 +108,6 @@ FORMS: Mapping[str, PhraseForm] = {
     "task_problem.error": _optional(),
     "task_problem.too_slow": _optional(),
     "task_problem.unreadable": _optional(),
-    "task_problem.document_unreadable": _optional(),
-    "task_problem.document_too_long": _optional(),
-    "task_problem.document_unfit": _optional(),
     "task_problem.code_blocked": _optional(),
     "task_problem.code_stuck": _optional(),
     "task_problem.code_unfinished": _optional(),
@@ -122,8 +115,6 @@ FORMS: Mapping[str, PhraseForm] = {
     "task_problem.code_unfit": _optional(),
     "task_problem.not_allowed": _optional(),
     "task_problem.not_sent": _optional(),
-    **{f"document_problem.{problem}": _optional() for problem in _DOCUMENT_PROBLEMS},
-    "github.pull_request": _optional("number title issue plan goal count files", LONG_CHARS, "part of #{{issue}}"),
     "github.code_pull_request": _optional(
         "number title issue plan goal summary stat count files tests", LONG_CHARS, "part of #{{issue}}"
     ),
@@ -173,7 +164,6 @@ VOICED: tuple[tuple[str, ...], ...] = (
     (*(key for key in FORMS if key.startswith(("fulfillment.", "space."))), "task_claim"),
     tuple(key for key in FORMS if key.startswith("github.task_")),
     tuple(key for key in FORMS if key.startswith("task_problem.")),
-    tuple(key for key in FORMS if key.startswith("document_problem.")),
     (
         "github.plan_synthesized",
         "github.plan_complete",

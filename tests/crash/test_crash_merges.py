@@ -1,7 +1,6 @@
 """A merge, and a pull request that is taken back, killed at any request or commit: each is finished, and only once.
 
-The work on a document, killed at each request: an empty workspace gets one first commit and one pull request. Changes
-on GitHub by a process that is killed again and again: none is made twice, and none is lost.
+Changes on GitHub by a process that is killed again and again: none is made twice, and none is lost.
 """
 
 from __future__ import annotations
@@ -18,13 +17,10 @@ import pytest
 from adapters.github.client import GitHub
 from adapters.github.types import Repo
 from common.clock import SystemClock
-from modules.services.plans.plan_text import generate_plan_markdown
 from tests.adapters.results import ok
 from tests.crash.crash_rig import LONG_LIFE_S, MOMENTS, Moment, Spread, Watch, dies, live_and_die, nursing
 from tests.crash.github_work import ORGANISATION, REPO, TEMPLATE, Work
 from tests.crash.lives import github_at
-from tests.modules.lives.tasks.workplace import DOCUMENT, PLAN
-from tests.modules.runtime.llm.scripted_model import says, serving
 from tests.town.github_place import needs_git
 from town.github.limits import GitHubMeter
 from town.github.network import GitHubNetwork
@@ -103,60 +99,6 @@ async def _check_merge(bea: GitHub, repo: Repo, number: int, *, conflicts: bool)
     assert len(comments) == 0
     (before,) = ok(await bea.refs.commit(repo, main)).parents
     assert ok(await bea.refs.commit(repo, before)).parents == ()
-
-
-MOST_REQUESTS = 80
-MOST_COMMITS = 120
-
-
-@needs_git
-@pytest.mark.crash
-@pytest.mark.timeout(900)
-async def test_a_document_killed_at_any_request_is_offered_once(tmp_path: Path) -> None:
-    kills: Counter[Moment] = Counter()
-    (tmp_path / "git").mkdir()
-    async with AsyncExitStack() as stack:
-        network = GitHubNetwork(clock=SystemClock(), git_folder=tmp_path / "git")
-        ada = network.create_account("ada", token="t-ada")
-        network.create_account("bea")
-        watch = Watch(github_app(network, meter=GitHubMeter(network.clock, known=10**9)))
-        url = await stack.enter_async_context(serve(watch))
-        github = github_at(url, "ada", "t-ada")
-        stack.push_async_callback(github.aclose)
-        model = stack.enter_context(serving())
-        nursery = await stack.enter_async_context(nursing("tests.crash.document_child", str(tmp_path), url, model.url))
-        for first, moment in enumerate(DURABLE_MOMENTS, 1):
-            for number in range(first, max(MOST_REQUESTS, MOST_COMMITS), EVERY):
-                repo = Repo("ada", f"garden-{first}-{number}")
-                network.create_repo(ada, repo.name, description="Beans.", collaborators=["bea"])
-                ok(await github.create_issue(repo, f"[PLAN] {PLAN.title}", generate_plan_markdown(PLAN)))
-                (tmp_path / "place").write_text(repo.name)
-                model.plays(says(DOCUMENT), says(DOCUMENT))
-                was_killed = await dies(watch, nursery, moment, number)
-                if was_killed:
-                    kills[moment] += 1
-                    await nursery.live_on(LONG_LIFE_S)
-                await _check_document(github, repo)
-                if not was_killed:
-                    break
-            else:
-                pytest.fail("a document takes more than is tried")
-        sys.stdout.write(f"\n{kills.total()} SIGKILLs ({dict(kills)}); each document was offered once\n")
-        assert min(kills.values()) >= 10 // EVERY
-
-
-async def _check_document(github: GitHub, repo: Repo) -> None:
-    """Check for one first commit, one branch with two commits on it, and one pull request with one reviewer."""
-    main = ok(await github.refs.get(repo, "main")).sha
-    assert ok(await github.refs.commit(repo, main)).parents == ()
-    (pull,) = ok(await github.pulls.list(repo, state="all"))
-    branches = ok(await github.refs.branches(repo))
-    assert [one.name for one in branches] == ["main", pull.head.ref]
-    assert ok(await github.contents.read(repo, "SCENARIOS.md", ref=pull.head.ref)).text == DOCUMENT
-    head = ok(await github.refs.commit(repo, pull.head.sha))
-    (own,) = head.parents
-    assert ok(await github.refs.commit(repo, own)).parents == (main,)
-    assert [one.login for one in pull.requested_reviewers] == ["bea"]
 
 
 KILLS = max(10, int(os.environ.get("CRASH_KILLS", "100")) // 2)

@@ -95,7 +95,6 @@ ASKS = {
     "modules/services/agent/one_sentence.py",
     "modules/services/agent/verdicts.py",
     "modules/lives/rituals/writing.py",
-    "modules/lives/tasks/documents.py",
     "modules/lives/tasks/review/judge.py",
     "modules/services/voice_phrases.py",
     "modules/services/skills/questions.py",

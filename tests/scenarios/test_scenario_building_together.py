@@ -1,4 +1,4 @@
-"""Three SOULs as processes, with real Git and a room, make one workspace, one plan and one pull request per document.
+"""Three SOULs as processes, with real Git and a room, make one workspace, one plan and one pull request per task.
 
 A SOUL as a process, with real Git and a real sandbox, makes one pull request for a coding task, even if killed.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from common.facts import CodingFacts, QuestionFacts
@@ -150,25 +150,37 @@ _UNKNOWN = "this mind knows a few programs by heart, and the task asks for none;
 _UNEXPECTED = "what this mind knows by heart does not fit what is there"
 README, _HEADING = "README.md", "# A new page\n"
 """The page to which a task that names it adds how to run the program, and how a new page begins."""
+_EXPLAINED = "The page says what it is for, how to run it, and how anybody can tell that it works."
 _FOUND = "All of it is there already, and its tests pass."
 
 
 def write_code(turn: MindTurn, about: CodingFacts) -> Completion:
-    """Return the next call for a task.
+    """Return the next call for a task, which may ask for documents alone.
 
-    In order: its files, the README if it names it, its changes once a run failed without them, a passing run, the end.
+    For a program, in order: its files, the README if it names it, its changes once a run failed without them, a
+    passing run, the end.
     """
-    tool, given = _next(turn, about)
+    row = row_for(turn.bank, about.title)
+    texts = {} if row else _documents(turn.bank, about)
+    if row is None and not texts:
+        tool, given = "blocked", {"reason": _UNKNOWN}
+    elif turn.last is None:
+        tool, given = "list_files", {}
+    else:
+        changed = {
+            one.text for one in turn.facts.outcomes if one.tool in {"write_file", "edit_file"} and not one.failed
+        }
+        tool, given = _code(turn, about, row, changed) if row else _write_pages(turn, texts, changed)
     return Completion(calls=(ToolUse(tool, given),))
 
 
-def _next(turn: MindTurn, about: CodingFacts) -> tuple[str, Json]:
-    row, last = row_for(turn.bank, about.title), turn.last
-    if row is None:
-        return "blocked", {"reason": _UNKNOWN}
-    if last is None:
-        return "list_files", {}
-    changed = {one.text for one in turn.facts.outcomes if one.tool in {"write_file", "edit_file"} and not one.failed}
+def _write_pages(turn: MindTurn, texts: Mapping[str, str], changed: Container[str]) -> tuple[str, Json]:
+    path = next((one for one in texts if one not in changed), "")
+    return ("write_file", {"path": path, "content": texts[path]}) if path else _finish(turn, _EXPLAINED)
+
+
+def _code(turn: MindTurn, about: CodingFacts, row: Mapping[str, Any], changed: Container[str]) -> tuple[str, Json]:
+    last = turn.facts.outcomes[-1]
     files = [{"path": path, "content": text} for path, text in row["files"].items() if path not in changed]
     edits = [{"path": path, **edit} for path, edit in row.get("edits", {}).items() if path not in changed]
     if files and not last.failed:
@@ -181,14 +193,44 @@ def _next(turn: MindTurn, about: CodingFacts) -> tuple[str, Json]:
 
 
 def _end(turn: MindTurn, command: str, done: str, *, is_found: bool) -> tuple[str, Json]:
-    """Return the run once all is written, then the end; a `finish` that was sent back is sent as `already_there`."""
-    ended = [one for one in turn.facts.outcomes if one.tool == "finish"]
+    """Return the run once all is written, then the end."""
     last = turn.facts.outcomes[-1]
-    if (last.failed and last.tool != "finish" and last.text != README) or len(ended) > 1:
+    if last.failed and last.tool != "finish" and last.text != README:
         return "blocked", {"reason": _UNEXPECTED}
-    if ended or (is_found and last.tool == "run"):
+    is_over = last.tool in {"run", "finish"}
+    return _finish(turn, done, is_found=is_found and last.tool == "run") if is_over else ("run", {"command": command})
+
+
+def _finish(turn: MindTurn, done: str, *, is_found: bool = False) -> tuple[str, Json]:
+    """Return the end; a `finish` that was sent back is sent as `already_there`."""
+    ended = sum(one.tool == "finish" for one in turn.facts.outcomes)
+    if ended > 1:
+        return "blocked", {"reason": _UNEXPECTED}
+    if ended or is_found:
         return "finish", {"summary": _FOUND, "already_there": True}
-    return ("finish", {"summary": done, "description": done}) if last.tool == "run" else ("run", {"command": command})
+    return "finish", {"summary": done, "description": done}
+
+
+def _documents(bank: Bank, about: CodingFacts) -> dict[str, str]:
+    """Return the texts of a task that asks for documents alone, by path.
+
+    Returns {} for any other task, and if the goal is no program of the table: nobody here could make a document true.
+    """
+    row = row_for(bank, about.goal)
+    if row is None or README in about.files or not all(path.endswith(".md") for path in about.files):
+        return {}
+    return {path: _document(path, row, about) for path in about.files}
+
+
+def _document(path: str, row: Mapping[str, Any], about: CodingFacts) -> str:
+    """Return a short document: purpose, how to run it, how to check it, and in an update what is new."""
+    use, title = row["use"], path.rpartition("/")[2].removesuffix(".md")
+    does, sees = f"- **Somebody does:** runs `{use}`.\n", f"- **They see:** {row['shows']}\n"
+    new = "\n## What is new\n\nThis page was read again beside the tasks that were completed.\n"
+    run = f"## How to run it\n\n```sh\n{use}\n```\n\n"
+    text = f"# {title}\n\n{about.goal}\n\n## What it is for\n\n{about.goal}\n\n{run}"
+    told = f"{text}## How anybody can tell\n\n{does}{sees}"
+    return told + (new if about.title.startswith("Update ") else "")
 
 
 _SAME_SHARE = 0.7
@@ -316,24 +358,6 @@ def _told_plainly(fields: Fields) -> str:
     return json.dumps({key: "".join(texts).removesuffix(".") for key, texts in fields.items()})
 
 
-def _document(bank: Bank, fields: Fields) -> str:
-    """Return a short document: purpose, how to run it, how to check it, and in an update what is new.
-
-    Returns "" if the goal is no program of the table: nobody here could make the document true.
-    """
-    path, goal, task = ("".join(fields.get(name, ())) for name in ("path", "goal", "task"))
-    title = path.rpartition("/")[2].removesuffix(".md") or "About this project"
-    row = row_for(bank, goal)
-    if row is None:
-        return ""
-    use = row["use"]
-    does, sees = f"- **Somebody does:** runs `{use}`.\n", f"- **They see:** {row['shows']}\n"
-    new = "\n## What is new\n\nThis page was read again beside the tasks that were completed.\n"
-    run = f"## How to run it\n\n```sh\n{use}\n```\n\n"
-    text = f"# {title}\n\n{goal}\n\n## What it is for\n\n{goal}\n\n{run}## How anybody can tell\n\n{does}{sees}"
-    return text + (new if task.startswith("Update ") else "")
-
-
 def _verdict(fields: Fields) -> Json:
     """Return a verdict: what a line of a page calls unfinished remains to be done."""
     lines = [line.strip(" |-*#") for page in fields.get("pages", ()) for line in page.splitlines()]
@@ -453,13 +477,6 @@ _WRITTEN: Mapping[str, Callable[[BankWords, Fields], Json]] = {
 """The arguments of the first tool that hold text of our own, by the name of the question."""
 
 
-def _plain_answer(bank: Bank, about: QuestionFacts) -> str | None:
-    if about.question == "task-document":
-        return _document(bank, about.fields)
-    answer = _QUESTIONS.get(about.question)
-    return answer(about.fields) if answer else None
-
-
 _TRIED = re.compile(r"^#{1,6} (.{1,200})\n(?:(?!#).*\n){0,20}?.*runs `([^`\n]{1,200})`", re.MULTILINE)
 
 
@@ -478,8 +495,8 @@ def _try_scenarios(turn: MindTurn, page: str) -> tuple[str, Json]:
 
 def answer_question(turn: MindTurn, about: QuestionFacts) -> Completion:
     """Return the answer, as plain text or as a tool call."""
-    if (text := _plain_answer(turn.bank, about)) is not None:
-        return Completion(text)
+    if answer := _QUESTIONS.get(about.question):
+        return Completion(answer(about.fields))
     if about.question == "scenario-run":
         return Completion(calls=(ToolUse(*_try_scenarios(turn, "".join(about.fields["page"]))),))
     words = turn.words(text="\n".join(text for texts in about.fields.values() for text in texts))

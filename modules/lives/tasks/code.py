@@ -40,6 +40,7 @@ from modules.lives.tasks.offering import (
     TaskActs,
     TaskStopped,
     read,
+    told_plan,
     told_talk,
     told_task,
 )
@@ -260,7 +261,7 @@ _ENDS: dict[CodingEndCode, TaskProblem] = {
 
 @dataclass(frozen=True, slots=True)
 class CodeWork(TaskWorker):
-    """The worker for tasks that ask for code.
+    """The worker for the tasks of plans, documents among them.
 
     Attributes:
         offering: makes the branch, the pull request and the review requests.
@@ -285,7 +286,7 @@ class CodeWork(TaskWorker):
     installer: Installer
 
     def can_do(self, task: Task) -> bool:
-        """Return whether code may be run here. Tasks that ask only for new documents go to the worker before it."""
+        """Return whether code may be run here."""
         return self.may_run
 
     async def do(self, task: HeldTask) -> WorkResult:
@@ -418,6 +419,7 @@ class CodeWork(TaskWorker):
             key=acts.cause,
             epoch=acts.held.epoch,
             title=acts.task.title,
+            goal=acts.held.found.plan.goal,
             files=acts.task.files,
             message=self._message(acts, before, tried, earlier),
             is_new=not folder.is_begun,
@@ -476,9 +478,6 @@ class CodeWork(TaskWorker):
             return framer.frame("reading", author=author or f"@{found.issue.author}", uri=uri, text=text)
 
         place = found.issue.html_url
-        goal, context = one_line(found.plan.goal, _TEXT_CHARS), both_ends(clean(found.plan.context), _TEXT_CHARS)
-        more = (goal and f"Goal: {goal}", context and f"Context:\n{context}")
-        plan = (f"Title: {one_line(found.plan.title, _LINE_CHARS)}", *filter(None, more))
         files = one_line(", ".join(acts.task.files), _TEXT_CHARS)
         task = (told_task(acts.task), *([f"Files: {files}"] if files else []))
         talk = "\n".join(one.body for one in acts.held.talk)
@@ -494,7 +493,7 @@ class CodeWork(TaskWorker):
             SKILL,
             "Message",
             repo=acts.repo.full_name,
-            plan=framed("\n\n".join(plan), uri=place),
+            plan=framed(told_plan(found.plan), uri=place),
             task=framed("\n\n".join(task), uri=place),
             tests=self._before(before, lambda text: framed(text, author="tests")),
             tries="\n\n".join(told) or self.skills.section(SKILL, "No Tries").strip(),

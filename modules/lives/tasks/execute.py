@@ -160,12 +160,11 @@ class Execution:
         return result
 
     def _told(self, result: WorkResult) -> str:
-        """Return a result in words that anybody may read: the problem, the file, and what that file lacks."""
+        """Return a result in words that anybody may read: the problem, and the file."""
         if not isinstance(result, Failed):
             return _why(result)
-        words = [self.phrase(f"task_problem.{result.problem}")]
-        words += [self.phrase(f"document_problem.{result.lacks}")] if result.lacks else []
-        return f"{f'`{result.about}`: ' if result.about else ''}{' '.join(words)}"
+        words = self.phrase(f"task_problem.{result.problem}")
+        return f"`{result.about}`: {words}" if result.about else words
 
     async def _work_on(
         self, lease: Lease, found: FoundPlan, task: Task, worker: TaskWorker, reading: PlanReading

@@ -113,7 +113,7 @@ _LOST: frozenset[LoseCode | None] = frozenset({"contest", "earlier_claim"})
 
 @dataclass(slots=True)
 class TaskHandler(Handler):
-    """Claims at most one task at a time, among those that one of the `workers` can do.
+    """Claims at most one task at a time, among those that the `worker` can do.
 
     `why_no_budget` returns why there is no budget for work now, "" if there is.
     """
@@ -126,7 +126,7 @@ class TaskHandler(Handler):
     claims: Claims
     trust: WorkspaceTrust
     workspaces: WatchedWorkspaces
-    workers: Sequence[TaskWorker]
+    worker: TaskWorker
     execution: Execution
     door: ClaimDoor
     journal: Journal
@@ -155,15 +155,15 @@ class TaskHandler(Handler):
         plan = read.data.plan
         found = FoundPlan(place.repo, read.data.issue, plan) if plan else None
         task = plan.task(place.number) if plan else None
-        worker = await self._worker(place.repo, task) if task else None
+        can_do = task is not None and self.worker.can_do(task)
         if task is not None and task.title != place.title:
             await self.orders.table.note(item, title=task.title)
         if lease is None:
-            return await self._claim(item, read.data, found, task, worker)
-        if found is None or task is None or worker is None:
+            return await self._claim(item, read.data, found, task, can_do=can_do)
+        if found is None or task is None or not can_do:
             await self.claims.claimer.release(lease, "pending")
             return Disposition("silent", "given-back", f"task {lease.number} of #{lease.issue} was given back")
-        return await self._work(item, lease, found, task, worker, reading=read.data)
+        return await self._work(item, lease, found, task, reading=read.data)
 
     async def _left(self, lease: Lease | None) -> Disposition:
         """Give back a task that the owner wants left alone."""
@@ -203,23 +203,17 @@ class TaskHandler(Handler):
             one.state == "held" and isinstance(one.body, OfTask) and one.body.epoch == lease.epoch for one in acts
         )
 
-    async def _worker(self, repo: Repo, task: Task) -> TaskWorker | None:
-        """Return the first worker that can do a task, or None. Raises `Transient` as the workers do."""
-        for one in self.workers:
-            if one.can_do(task) and await one.fits(repo, task):
-                return one
-        return None
-
     async def _claim(
         self,
         item: WorkItem,
         reading: PlanReading,
         found: FoundPlan | None,
         task: Task | None,
-        worker: TaskWorker | None,
+        *,
+        can_do: bool,
     ) -> Disposition:
         is_free = found is not None and task in get_claimable_tasks(found.plan)
-        if found is None or task is None or worker is None or not is_free:
+        if found is None or task is None or not can_do or not is_free:
             return _not_to_be_had(is_free=is_free)
         if not (await self.trust.accounts(found.repo)).covers(found.issue.account):
             return Disposition("silent", "untrusted", "the plan is by somebody whose words do not count")
@@ -232,7 +226,7 @@ class TaskHandler(Handler):
             return await self._not_won(outcome, found, task)
         await self.door.count()
         await self._tell(found, task, "claimed", "claim-won", by=outcome.lease.soul, epoch=outcome.lease.epoch)
-        return await self._work(item, outcome.lease, found, task, worker, reading=reading)
+        return await self._work(item, outcome.lease, found, task, reading=reading)
 
     async def _waits_for_people(
         self, item: WorkItem, reading: PlanReading, found: FoundPlan, task: Task
@@ -283,11 +277,10 @@ class TaskHandler(Handler):
         lease: Lease,
         found: FoundPlan,
         task: Task,
-        worker: TaskWorker,
         *,
         reading: PlanReading,
     ) -> Disposition:
-        result = await self.execution.run(lease, found, task, worker, reading)
+        result = await self.execution.run(lease, found, task, self.worker, reading)
         put_off_before, self._put_off = self._put_off, 0
         match result:
             case Deferred(reason=reason, retry_after=retry_after):
@@ -348,9 +341,9 @@ class TaskHandler(Handler):
 
 
 def _not_to_be_had(*, is_free: bool) -> Disposition:
-    """Return the disposition of a task that nobody may claim, or that is free but that no worker of ours can do."""
+    """Return the disposition of a task that nobody may claim, or that is free but that we cannot do."""
     if is_free:
-        return Disposition("later", "no-worker", "no work of this SOUL can do it", _LEFT_ALONE_S)
+        return Disposition("later", "no-worker", "SOUL_CODING is off, or there is no sandbox", _LEFT_ALONE_S)
     return Disposition("silent", "taken", "it is not to be had any more")
 
 
@@ -378,12 +371,12 @@ class HeldTasks(Perceiver):
 
 @dataclass(frozen=True, slots=True)
 class TaskLife:
-    """The loop of the life, its workers, and the owner's orders about tasks."""
+    """The loop of the life, its worker, and the owner's orders about tasks."""
 
     loop: WorkLoop
     orders: TaskOrders
-    workers: Sequence[TaskWorker]
+    worker: TaskWorker
 
     def can_do(self, task: Task) -> bool:
-        """Return whether one of the workers can do a task."""
-        return any(one.can_do(task) for one in self.workers)
+        """Return whether the worker can do a task."""
+        return self.worker.can_do(task)

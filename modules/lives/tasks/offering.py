@@ -36,6 +36,7 @@ from modules.services.outbox.github_writer import for_workspace, review_requests
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.plans.types import (
+    Plan,
     Task,
     claim_key,
     get_task_branch_candidates,
@@ -448,7 +449,17 @@ def _is_empty(found: ApiResult[GitRef]) -> bool:
 _SKILL, _SECTION = "code-review", "Asked"
 TASK_CHARS = 8_000
 """The most characters of a task that one who codes or reviews is told; of a longer one its beginning and end."""
-_LINE_CHARS, _COMMENT_CHARS, _MOST_COMMENTS = 200, 2_000, 10
+_TEXT_CHARS = 4_000
+_LINE_CHARS, _COMMENT_CHARS, _MOST_COMMENTS, _MOST_TASKS = 200, 2_000, 10, 20
+
+
+def told_plan(plan: Plan) -> str:
+    """Return the title of a plan, its goal, its context, and its first tasks with the files that they name."""
+    goal, context = one_line(plan.goal, _TEXT_CHARS), both_ends(clean(plan.context), _TEXT_CHARS)
+    named = [one_line(f"- {one.title} ({', '.join(one.files)})", _LINE_CHARS) for one in plan.tasks[:_MOST_TASKS]]
+    tasks = "\n".join(named) if len(named) > 1 else ""
+    more = (goal and f"Goal: {goal}", context and f"Context:\n{context}", tasks and f"Tasks:\n{tasks}")
+    return "\n\n".join([f"Title: {one_line(plan.title, _LINE_CHARS)}", *filter(None, more)])
 
 
 def told_task(task: Task) -> str:

@@ -1,11 +1,11 @@
-"""Values and protocols for work on a task: the claimed task, the possible results, the worker for one kind of task."""
+"""Values and protocols for work on a task: the claimed task, the possible results, the worker that does tasks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from adapters.github.types import Comment, PullRequest, Repo
+from adapters.github.types import Comment, PullRequest
 from modules.services.plans.types import FoundPlan, Task
 
 UNCLAIMED = 0
@@ -54,9 +54,6 @@ TaskProblem = Literal[
     "error",  # the work ended in an error
     "too_slow",  # it exceeded its time limit
     "unreadable",  # something that it needs could not be read
-    "document_unreadable",  # an existing document could not be read as text
-    "document_too_long",  # an existing document is too long to be rewritten
-    "document_unfit",  # what the model wrote cannot be offered
     "code_blocked",  # the coding agent says that it cannot be done here
     "code_stuck",  # the coding agent repeated itself without progress
     "code_unfinished",  # it reached a limit of the task, or of what the model accepts at once
@@ -79,14 +76,12 @@ class Blocked:
 class Failed:
     """The work failed, because of the file `about` if that is set. After three failures a task is left alone.
 
-    `lacks` is what is wrong with a document, as in the phrase `document_problem.…`. `detail` is for the owner only.
-    `why` explains why no work could begin, only in words of this program.
+    `detail` is for the owner only. `why` explains why no work could begin, only in words of this program.
     """
 
     problem: TaskProblem
     detail: str = ""
     about: str = field(default="", compare=False)
-    lacks: str = field(default="", compare=False)
     why: str = field(default="", compare=False)
 
 
@@ -118,10 +113,7 @@ WorkResult = Opened | AlreadyDone | Blocked | Failed | Deferred | Lost | Stopped
 
 
 class TaskWorker(Protocol):
-    """Does one kind of task. Another kind of work is added to the life as another worker.
-
-    The workers are passed to `build_task_life` in a fixed order. The first that can do a task does it, and a task that
-    none can do is never claimed. `DocumentWork` in `documents.py` is one of them.
+    """Does tasks. A task that it cannot do is never claimed.
 
     When `do` is called, the task is claimed and marked in progress on its plan. The life keeps the claim alive
     meanwhile, and cancels `do` if the claim is lost, if the SOUL is paused, after `WORK_LIMIT_S`, and when the program
@@ -135,13 +127,6 @@ class TaskWorker(Protocol):
     def can_do(self, task: Task) -> bool:
         """Return whether this worker does such a task, judging by the plan alone. Pure; sends no request."""
         ...
-
-    async def fits(self, repo: Repo, task: Task) -> bool:
-        """Return whether this worker can do the task in the repository as it is; called only if it `can_do` the task.
-
-        Raises `Transient` if the repository cannot be read now.
-        """
-        return True
 
     async def do(self, task: HeldTask) -> WorkResult:
         """Do the task up to its pull request, and return the result.

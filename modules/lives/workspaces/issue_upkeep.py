@@ -154,7 +154,7 @@ class TaskStandings(CycleStep):
 
 @dataclass(frozen=True, slots=True)
 class UndoableTasks(CycleStep):
-    """Tells the owner once about each plan with unassigned tasks that this SOUL cannot do, such as code.
+    """Tells the owner once about each plan with unassigned tasks that this SOUL cannot do.
 
     The watch list says about which plans the owner was told.
     """
@@ -186,7 +186,8 @@ class UndoableTasks(CycleStep):
     async def _tell(self, found: FoundPlan, tasks: Sequence[Task]) -> None:
         names = ", ".join(task.name for task in tasks)
         summary = (
-            f"{names} of {found.repo.full_name}#{found.number}: no work of this SOUL can do that, somebody else has to"
+            f"{names} of {found.repo.full_name}#{found.number}: this SOUL does no tasks, somebody else has to:"
+            " SOUL_CODING is off, or bubblewrap is not installed"
         )
         reason = "; ".join(task.title for task in tasks)
         uri = found.issue.html_url

@@ -266,4 +266,5 @@ def _facts(job: CodingJob, steps: Sequence[CodingStep]) -> TurnFacts:
         for step in steps
         for call, answer in zip(step.calls, step.answers or (), strict=False)
     ]
-    return TurnFacts(job.reporting.facts if job.reporting else CodingFacts(job.title, job.files), outcomes=tuple(done))
+    task = CodingFacts(job.title, job.files, job.goal)
+    return TurnFacts(job.reporting.facts if job.reporting else task, outcomes=tuple(done))

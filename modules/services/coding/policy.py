@@ -116,7 +116,8 @@ class CodingJob:
     Attributes:
         key: the key of the task, as in `claim_key`.
         epoch: the epoch of the claim; another claim starts from the beginning.
-        title: the title of the task, for the service that reads facts; `files` are the files that the task names.
+        title: the title of the task, for the service that reads facts; `goal` is that of its plan.
+        files: the files that the task names.
         message: all that the model reads about the task; text by others is framed.
         is_new: whether the files are as before the first step, so that all steps have to be carried out again.
         check: returns what is wrong with the current files, for the model; "" if nothing is. Called before an end is
@@ -134,6 +135,7 @@ class CodingJob:
     message: str
     is_new: bool
     check: Callable[[], Awaitable[str]]
+    goal: str = ""
     check_found: Callable[[], Awaitable[str]] | None = None
     is_round: bool = False
     reporting: Reporting | None = None

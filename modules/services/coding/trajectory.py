@@ -74,7 +74,7 @@ def latest(connection: sqlite3.Connection, task: str) -> list[CodingStep]:
 
 
 def spent(connection: sqlite3.Connection, task: str) -> tuple[int, float]:
-    """Return the tokens and dollars of all steps of a task, its documents and the rounds after its reviews.
+    """Return the tokens and dollars of all steps of a task and the rounds after its reviews.
 
     Only steps that are still stored and known prices count. Tokens are counted as for the limit of a task.
     """

@@ -14,7 +14,7 @@ from common.constants import SECOND_MS
 from common.result import GONE, Err
 from common.text.untrusted import one_line
 from modules.lives.tasks.code import CodeWork
-from modules.lives.tasks.documents import DecisionHandler, DocumentWork, DocumentWriter
+from modules.lives.tasks.documents import DecisionHandler
 from modules.lives.tasks.execute import Execution
 from modules.lives.tasks.handle import ClaimDoor, HeldTasks, TaskHandler, TaskLife
 from modules.lives.tasks.merge.handle import MERGES, ConflictHandler, MergeHandler
@@ -109,13 +109,12 @@ def build_tasks(
     """Build the life of tasks, and the loops in which tasks are done, reviewed and merged."""
     installer = build_installer(services)
     code = build_code_work(services, installer)
-    documents = build_document_work(services)
-    workers, decisions = (documents, code), DecisionHandler(documents.offering)
+    decisions = DecisionHandler(code.offering)
     revisions = _build_rounds(RevisionHandler, services, claims.reader, code)
     conflicts = _build_rounds(ConflictHandler, services, claims.reader, code)
     scenarios = build_scenarios(services, claims, code)
     program = _build_program(services, installer, tell)
-    life = build_task_life(services, claims, workers, (revisions, conflicts, decisions, scenarios, program))
+    life = build_task_life(services, claims, code, (revisions, conflicts, decisions, scenarios, program))
     reviews, merges = build_review_loop(services, claims.reader, prompter, installer), build_merge_loop(services, code)
     return life, (life.loop, reviews, merges)
 
@@ -143,10 +142,10 @@ def _build_program(services: Services, installer: Installer, tell: TellOwner) ->
 def build_task_life(
     services: Services,
     claims: Claims,
-    workers: Sequence[TaskWorker],
+    worker: TaskWorker,
     handlers: Sequence[Handler] = (),
 ) -> TaskLife:
-    """Build the life in which `workers` do claimed tasks, and `handlers` do other long work."""
+    """Build the life in which `worker` does claimed tasks, and `handlers` do other long work."""
     clock, journal = services.clock, services.journal
     orders = _build_orders(services)
     phrase = services.phrases.phrase
@@ -154,7 +153,7 @@ def build_task_life(
         claims=claims,
         trust=services.trust,
         workspaces=services.workspaces,
-        workers=workers,
+        worker=worker,
         execution=Execution(claims.claimer, claims.reader, claims.comments, phrase, journal, clock, orders),
         orders=orders,
         door=ClaimDoor(services.outbox, services.etiquette, journal, claims.words, clock),
@@ -172,7 +171,7 @@ def build_task_life(
         # NOTE(self): not the SOUL's attention, which a task would occupy for hours.
         attention=Attention(),
     )
-    return TaskLife(loop, orders, workers)
+    return TaskLife(loop, orders, worker)
 
 
 def build_installer(services: Services) -> Installer:
@@ -182,7 +181,7 @@ def build_installer(services: Services) -> Installer:
 
 
 def build_code_work(services: Services, installer: Installer, kind: type[CodeWork] = CodeWork) -> CodeWork:
-    """Build the worker for tasks that ask for more than documents, of class `kind`."""
+    """Build the worker for the tasks of plans, of class `kind`."""
     settings, home = services.settings, services.home
     private = (home.memory, home.env, home.session)
     sandbox = Sandbox(redactor=services.redactor, private=private, tools=toolchains(), unsafe=settings.soul_unsafe_exec)
@@ -223,13 +222,6 @@ def build_scenarios(services: Services, claims: Claims, code: CodeWork) -> Scena
     """Build the handler that tests the scenarios of a workspace after a plan, with the agent of `code`."""
     gaps = WorkspaceGaps(services.github, GitHubWriter(services.outbox, _TRIED_AGAIN_AFTER), services.trust)
     return ScenarioHandler(code, claims.reader, claims.claimer.requests, gaps, services.clock)
-
-
-def build_document_work(services: Services) -> DocumentWork:
-    """Build the worker for tasks whose files are Markdown documents."""
-    profile = services.knowledge.profile
-    writer = DocumentWriter(services.gateway, services.skills, services.rng, services.redactor.finds, profile)
-    return DocumentWork(_build_offering(services), writer, services.attention, Trajectories(services.database))
 
 
 def _build_offering(services: Services) -> Offering:

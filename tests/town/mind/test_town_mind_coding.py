@@ -31,7 +31,7 @@ MEND = "Adding two prices in different currencies gives a wrong sum"
 ENDS = {"finish", "blocked"}
 
 
-async def coded(tree: Path, title: str, files: tuple[str, ...] = ()) -> list[tuple[ToolUse, bool]]:
+async def coded(tree: Path, title: str, files: tuple[str, ...] = (), goal: str = "") -> list[tuple[ToolUse, bool]]:
     """Have the mind do a task in a tree, with the real tools; return its calls and which of them failed."""
     sandbox = Sandbox(redactor=Redactor(()), private=[])
     hands, done = (
@@ -45,7 +45,7 @@ async def coded(tree: Path, title: str, files: tuple[str, ...] = ()) -> list[tup
     )
     while not done or done[-1][0].name not in ENDS:
         outcomes = tuple(ToolOutcome(use.name, failed, text=str(use.input.get("path", ""))) for use, failed in done)
-        turn = TurnFacts(CodingFacts(title, files), agent("tobias"), outcomes=outcomes)
+        turn = TurnFacts(CodingFacts(title, files, goal), agent("tobias"), outcomes=outcomes)
         (use,) = MIND.answer(ChatRequest("test", WORDS, facts=turn)).calls
         answer = await hands.carry_out(ToolCall(str(len(done)), use.name, use.input)) if use.name not in ENDS else None
         done.append((use, answer is not None and answer.is_error))
@@ -117,6 +117,17 @@ async def test_the_tests_of_each_command_pass_and_fail_once_it_answers_wrongly(
 )
 async def test_what_it_knows_no_program_for_is_not_written(tmp_path: Path, title: str) -> None:
     (end,) = await coded(tmp_path, title)
+    assert end[0].name == "blocked"
+
+
+async def test_a_page_of_a_plan_says_how_what_is_built_is_run_and_how_anybody_can_tell(tmp_path: Path) -> None:
+    goal = plan_of(load_bank(), EXPENSES)["goal"]
+    done = await coded(tmp_path, "Create SCENARIOS.md", ("SCENARIOS.md",), goal)
+    assert [use.name for use, _ in done] == ["list_files", "write_file", "finish"]
+    page = (tmp_path / "SCENARIOS.md").read_text()
+    assert page.startswith(f"# SCENARIOS\n\n{goal}\n")
+    assert "- **Somebody does:** runs `python3 monthly.py " in page
+    (end,) = await coded(tmp_path, "Create SCENARIOS.md", ("SCENARIOS.md",), "A chess engine.")
     assert end[0].name == "blocked"
 
 

@@ -11,7 +11,6 @@ from common.facts import QuestionFacts, RoomFacts, SaidLine, TurnFacts
 from common.schemas import SpaceDecision, parse_space_decision, validate_commitments
 from common.text.host_intent import classify_host_intent_structural
 from common.text.phrases import has_list
-from modules.lives.tasks.documents import Requirements, judge_document
 from tests.town.mind.town_mind_prompts import BY_NAME, WORDS, facts, only_call
 from town.github.arrangement import REQUESTS
 from town.mind.scripted import ScriptedMind
@@ -150,11 +149,6 @@ def test_an_issue_is_planned_task_by_task_where_a_program_for_it_is_known() -> N
     assert [(one["issues"], one["files"][0]) for one in (first, second)] == [([7], "expenses.py"), ([7], "monthly.py")]
     assert second["dependencies"] == ["Task 1"]
     assert planned(title=["www-lil-intdev-almanac"], issues=[unknown])["tasks"] == []
-    told = {"path": ("SCENARIOS.md",), "goal": (plan["goal"],), "task": ("Create SCENARIOS.md",)}
-    explained = QuestionFacts("task-document", told)
-    text = ScriptedMind().answer(ChatRequest("m", WORDS, facts=facts("maren", explained))).text
-    assert f"python3 {second['files'][0]} " in text
-    assert judge_document(text, Requirements(plan["goal"]), lambda _: False).problem is None
 
 
 async def test_a_request_for_a_program_that_is_known_becomes_a_plan() -> None:

@@ -25,14 +25,10 @@ from common.wording import LineKind, told_outcome
 from modules.lives.tasks.code import TreeTests
 from modules.lives.tasks.execute import place_of_pull
 from modules.lives.tasks.merge.perceive import MERGE, pull_of
-from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RoundState, judge_merge
+from modules.lives.tasks.merge.policy import MergeDecision, MergeFacts, RoundState, judge_merge, why_untested
 from modules.lives.tasks.merge.wishes import wishes_row
 from modules.lives.tasks.offering import (
     TAKEN_UP,
-    TESTS_FAILED,
-    TESTS_PASSED,
-    TESTS_UNRUN,
-    TESTS_WEAKENED,
     TaskActs,
     read,
     told_talk,
@@ -268,14 +264,6 @@ _UPDATED = Disposition("later", "updated", "its branch was just updated", LOOK_A
 _NEVER_DROPPED = 10_000
 
 
-_UNTESTED = {
-    TESTS_WEAKENED: "it removes, renames or weakens tests",
-    TESTS_FAILED: "tests fail that passed before",
-    TESTS_UNRUN: "its tests could not be run here",
-}
-"""Why the tests of a pull request do not show that it works, by the mark in its text."""
-
-
 @dataclass(frozen=True, slots=True)
 class MergeHandler(Handler):
     """Handles one pull request at a time.
@@ -408,12 +396,7 @@ class MergeHandler(Handler):
         pushed = [one.body for one in done if isinstance(one.body, PushBody) and one.body.branch == acts.pull.head.ref]
         if text is None:
             return "it was not offered by this SOUL, so its tests are not known"
-        if not pushed:
-            return ""
-        if TESTS_PASSED not in text:
-            return next((why for mark, why in _UNTESTED.items() if mark in text), "it has no tests")
-        is_newest = any(one.sha in shas for one in pushed)
-        return "" if is_newest else "its tests passed at an earlier commit than its newest"
+        return why_untested(text, pushed, shas) if pushed else ""
 
     async def _offered(self, acts: PullActs) -> str | None:
         """Return the text with which it was offered, as we stored it; None if this SOUL did not offer it."""

@@ -9,6 +9,9 @@ from typing import Literal
 
 from adapters.github.types import Account, PullRequest, Review, latest_verdicts
 from common.clock import Since, parse_iso
+from modules.lives.tasks.documents import is_document
+from modules.lives.tasks.offering import TESTS_FAILED, TESTS_PASSED, TESTS_UNRUN, TESTS_WEAKENED
+from modules.services.outbox.github_bodies import PushBody
 
 ALONE_AFTER = timedelta(minutes=30)
 """The age from which a pull request is merged without a review if nobody can review it."""
@@ -258,3 +261,24 @@ def _is_rejected(facts: MergeFacts) -> bool:
         for one in counted_reviews(facts.pull, facts.reviews, facts.pushers)
         if one.state == "CHANGES_REQUESTED" and one.submitted_at
     )
+
+
+_UNTESTED = {
+    TESTS_WEAKENED: "it removes, renames or weakens tests",
+    TESTS_FAILED: "tests fail that passed before",
+    TESTS_UNRUN: "its tests could not be run here",
+}
+"""Why the tests of a pull request do not show that it works, by the mark in its text."""
+
+
+def why_untested(text: str, pushed: Iterable[PushBody], shas: Collection[str]) -> str:
+    """Return why no stored test shows that one of these commits works; "" if one does, or for documents alone.
+
+    `text` is that with which the pull request was offered, `pushed` are our pushes to its branch.
+    """
+    made = list(pushed)
+    documents = all(is_document(path) for one in made for path in one.paths or ("",))
+    if not documents and TESTS_PASSED not in text:
+        return next((why for mark, why in _UNTESTED.items() if mark in text), "it has no tests")
+    what = "its documents were offered" if documents else "its tests passed"
+    return "" if any(one.sha in shas for one in made) else f"{what} at an earlier commit than its newest"

@@ -47,12 +47,13 @@ class Work:
     def can_do(self, task: Task) -> bool:
         return task.number in self.able
 
-    async def fits(self, repo: Repo, task: Task) -> bool:
-        return True
-
     async def do(self, work: HeldTask) -> WorkResult:
         self.asked.append(work.task.number)
         return await self.act(work)
+
+
+async def _unasked(_: HeldTask) -> WorkResult:
+    raise AssertionError
 
 
 @dataclass
@@ -70,10 +71,10 @@ class Site:
     services: Services
     clock: HastyClock
 
-    def rooms(self, *workers: TaskWorker) -> Rooms:
+    def rooms(self, worker: TaskWorker | None = None) -> Rooms:
         """Build these parts of the SOUL as after a start."""
         claims = build_claims(self.services)
-        life = build_task_life(self.services, claims, workers)
+        life = build_task_life(self.services, claims, worker or Work(_unasked, frozenset()))
         return Rooms(task_steps(self.services, claims, life.can_do), life)
 
     async def is_rowans_since_long_ago(self) -> None:
@@ -85,9 +86,9 @@ class Site:
         ended = Claim(0, "rowan", 1, 1, self.services.clock.now() - timedelta(minutes=5))
         ok(await github.create_comment(SITE, 1, f"Mine.\n\n{claim_marker(ended)}"))
 
-    async def cycle(self, *workers: TaskWorker) -> CycleReport:
+    async def cycle(self, worker: TaskWorker | None = None) -> CycleReport:
         """Run one cycle of the SOUL as after a start, and one run of its work."""
-        return await self.run(self.rooms(*workers))
+        return await self.run(self.rooms(worker))
 
     async def run(self, rooms: Rooms) -> CycleReport:
         """Run one cycle and one run of the work, and send what the SOUL then has to say."""

@@ -75,9 +75,8 @@ async def test_what_is_told_of_the_work_never_says_for_us_that_its_tests_passed(
 @pytest.mark.parametrize("kind", ["push", pytest.param("pull_request", marks=pytest.mark.slow)])
 async def test_a_life_that_ended_before_an_act_left_does_nothing_twice(rig: CodeRig, kind: IntentKind) -> None:
     place = rig.workplace
-    place.work = rig.code()
     place.model.plays(*CODE)
-    await place.lives_until(kind, TASK)
+    await place.lives_until(kind, rig.code(), TASK)
     asked = len(place.model.requests)
     await place.restart()
     assert isinstance(await rig.does(), Opened)
@@ -89,9 +88,8 @@ async def test_a_life_that_ended_before_an_act_left_does_nothing_twice(rig: Code
 @pytest.mark.slow
 async def test_a_life_that_lost_its_files_does_the_recorded_steps_again(rig: CodeRig) -> None:
     place = rig.workplace
-    place.work = rig.code()
     place.model.plays(*CODE)
-    await place.lives_until("push", TASK)
+    await place.lives_until("push", rig.code(), TASK)
     (folder,) = (place.folder / ".workrepos").iterdir()
     (push,) = await place.outbox.of_kind("push", 1)
     assert isinstance(push.body, PushBody)

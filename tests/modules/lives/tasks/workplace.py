@@ -1,4 +1,4 @@
-"""A plan in the town's GitHub with real Git, and a SOUL that writes its documents; tests script the model."""
+"""A plan in the town's GitHub with real Git, and a SOUL that works on it; tests script the model."""
 
 from __future__ import annotations
 
@@ -9,24 +9,20 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from random import Random
 
 from adapters.git.client import Git
 from adapters.github.client import GitHub
 from adapters.github.types import PullRequest, Repo
 from common.redact import Redactor
 from common.settings import Approval
-from modules.lives.tasks.documents import DocumentWork, DocumentWriter
 from modules.lives.tasks.offering import Offering
 from modules.lives.tasks.types import HeldTask, TaskWorker
 from modules.runtime.console import SilentConsole
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.journal.rows import Journal
-from modules.runtime.scheduler.scheduler import Attention
 from modules.services.claims.lease_store import TaskLeases, lease_gate
 from modules.services.claims.policy import Lease
-from modules.services.coding.trajectory import Trajectories
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.gates import SecretScan
 from modules.services.outbox.outbox import Outbox
@@ -41,13 +37,12 @@ from modules.services.plans.types import FoundPlan, Plan, Task
 from modules.services.repository_rules.policy import Condition
 from tests.adapters.results import ok
 from tests.hasty_clock import HastyClock
-from tests.known_profiles import told_profile
 from tests.loopback import github_at
-from tests.modules.runtime.llm.scripted_model import ScriptedModel, says, scripted_gateway, serving
+from tests.modules.runtime.llm.scripted_model import ScriptedModel, scripted_gateway, serving
 from tests.outbox_rows import counted
 from tests.patience import HANG_S, until
 from tests.sending import sends
-from tests.shipped_skills import SHIPPED, phrase
+from tests.shipped_skills import phrase
 from tests.town.github_place import GitHubPlace, open_github_place
 from tests.trusting import identity_of, trust_without_owner
 
@@ -63,20 +58,6 @@ PLAN = Plan(
         Task(2, "Show the beds", files=("page.ts",)),
     ),
 )
-DOCUMENT = """# Scenarios
-
-Visitors see which beds need water today.
-
-## A dry bed
-
-- **Somebody does:** opens the page on a day without rain.
-- **They see:** the bed of beans, with a drop beside it.
-
-## A wet day
-
-- **Somebody does:** opens the page after rain.
-- **They see:** that no bed needs water today.
-"""
 
 
 @dataclass
@@ -160,8 +141,6 @@ class Workplace:
             file_lines=self._lines,
         )
         self.sending = asyncio.create_task(sends(self.outbox))
-        writer = DocumentWriter(self.gateway, SHIPPED, Random(1), redactor.finds, told_profile)
-        self.work: TaskWorker = DocumentWork(self.offering, writer, Attention(), Trajectories(self.database))
 
     async def sleep(self) -> None:
         self.sending.cancel()
@@ -176,12 +155,10 @@ class Workplace:
         self.shut = None
         await self.wake()
 
-    async def lives_until(self, kind: IntentKind, task: Task = PLAN.tasks[0]) -> None:
-        """Let the SOUL work until an intent of that kind waits to leave."""
+    async def lives_until(self, kind: IntentKind, work: TaskWorker, task: Task) -> None:
+        """Let the SOUL work on a task until an intent of that kind waits to leave."""
         self.shut = kind
-        if task == PLAN.tasks[0]:
-            self.writes(*[DOCUMENT] * (kind != "ref"))
-        working = asyncio.create_task(self.work.do(await self.held(task)))
+        working = asyncio.create_task(work.do(await self.held(task)))
         await until(lambda: self.outbox.of_kind(kind, 1), what=f"an intent of the kind {kind}")
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
@@ -210,10 +187,6 @@ class Workplace:
         """Return the task, held under the claim of this epoch."""
         issue = ok(await self.github.get_issue(GARDEN, self.issue))
         return HeldTask(FoundPlan(GARDEN, issue, PLAN), task, epoch)
-
-    def writes(self, *documents: str) -> None:
-        """Let the model answer with these documents."""
-        self.model.plays(*(says(document) for document in documents))
 
     async def pulls(self) -> tuple[PullRequest, ...]:
         return ok(await self.github.pulls.list(GARDEN, state="all"))

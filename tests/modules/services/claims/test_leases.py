@@ -22,7 +22,6 @@ from adapters.github.types import Repo
 from common.clock import FakeClock
 from common.files import VERSION_KEY
 from common.redact import Redactor
-from modules.lives.tasks.documents import DocumentProblem
 from modules.lives.tasks.types import TaskProblem
 from modules.runtime.database.database import Database
 from modules.services.claims.claimer import TaskComments
@@ -325,7 +324,4 @@ async def test_a_comment_that_the_limits_put_off_until_it_expired_was_not_said_a
 def test_each_reason_why_a_task_was_not_done_has_words_of_its_own() -> None:
     assert {f"task_problem.{one}" for one in get_args(TaskProblem)} == {
         key for key in FORMS if key.startswith("task_problem.")
-    }
-    assert {f"document_problem.{one.lower().replace(' ', '_')}" for one in get_args(DocumentProblem)} == {
-        key for key in FORMS if key.startswith("document_problem.")
     }

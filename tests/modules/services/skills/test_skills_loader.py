@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import SkillError
-from modules.lives.tasks.documents import DocumentProblem
 from modules.services.experiences import ExperienceType
 from modules.services.rituals.policy import MemoProblem, OpeningProblem
 from modules.services.skills.contracts import derived
@@ -196,7 +195,6 @@ def test_our_own_skills_render_without_a_variable_left() -> None:
 @pytest.mark.parametrize(
     ("skill", "section", "names"),
     [
-        ("task-document", "Problems", get_args(DocumentProblem)),
         ("ritual-initiation", "Problems", get_args(OpeningProblem)),
         ("ritual-memo", "Problems", get_args(MemoProblem)),
         ("reflection", "Kinds", get_args(ExperienceType)),

@@ -9,7 +9,9 @@ import pytest
 
 from adapters.github.types import Account, PullBranch, PullRequest, Review
 from common.clock import FakeClock, iso
-from modules.lives.tasks.merge.policy import MergeFacts, judge_merge
+from modules.lives.tasks.merge.policy import MergeFacts, judge_merge, why_untested
+from modules.lives.tasks.offering import TESTS_PASSED, TESTS_UNRUN
+from modules.services.outbox.github_bodies import PushBody
 
 NOW = FakeClock().now()
 KIT, ZOE = Account(7, "kit"), Account(9, "zoe")
@@ -101,3 +103,22 @@ def test_what_reviewers_only_commented_on_goes_to_others_at_once_and_to_the_owne
     assert judge_merge(replace(fresh, pull=replace(fresh.pull, requested_reviewers=(KIT,)))).code == "wait"
     assert judge_merge(replace(fresh, pull=replace(PULL, created_at=ago(2.5)))).code == "ask_owner"
     assert judge_merge(replace(fresh, reviews=(replace(comment, author_id=ZOE.id),))).code == "wait"
+
+
+@pytest.mark.parametrize(
+    ("paths", "text", "newest", "why"),
+    [
+        (("beds.py",), TESTS_PASSED, "a", ""),
+        (("beds.py",), TESTS_PASSED, "b", "its tests passed at an earlier commit than its newest"),
+        (("beds.py", "SCENARIOS.md"), TESTS_UNRUN, "a", "its tests could not be run here"),
+        (("beds.py",), "", "a", "it has no tests"),
+        ((), "", "a", "it has no tests"),
+        (("SCENARIOS.md", "docs/guide.md"), "", "a", ""),
+        (("SCENARIOS.md",), "", "b", "its documents were offered at an earlier commit than its newest"),
+    ],
+)
+def test_work_is_shown_to_work_by_its_tests_and_documents_need_none(
+    paths: tuple[str, ...], text: str, newest: str, why: str
+) -> None:
+    push = PushBody(repo="acme/site", branch="task-1", sha="a" * 40, folder="f", paths=paths)
+    assert why_untested(text, [push], {newest * 40}) == why
