@@ -15,6 +15,7 @@ from common.clock import Clock, local, parse_iso, parse_local_or_none, spoken, s
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.errors import NotWaiting
 from common.provenance import Provenance
+from common.text.untrusted import one_line
 from local_tools.bluesky import BlueskyTools
 from local_tools.bluesky_turns import (
     PictureInput,
@@ -31,7 +32,10 @@ from modules.lives.bluesky.expression_policy import add_invitation, lacks_invita
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import gives_back, is_verbatim, said_before
 from modules.lives.bluesky.types import POST_FOUND, ExpressionTurn, ThreadTurn
+from modules.runtime.journal.rows import Journal
 from modules.services.agent.tools.types import OwnAct, Tool, ToolResult, Turn
+from modules.services.commitments.naming import QueuedCommitment, title_of
+from modules.services.commitments.queue import CommitmentQueue, withdraw_for_owner
 from modules.services.outbox.bodies import AllowedReplies, DeleteBody, PostBody, ReplyBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
@@ -40,6 +44,8 @@ from modules.services.own_feed.expressions import Prompts
 from modules.services.own_feed.reply_limits import NEWEST, Audience, ReplyLimits, allowed_replies
 from modules.services.pictures.choosing import ChosenPicture, bare_words
 from modules.services.skills.skills import Skills
+
+_TITLE_CHARS = 80
 
 
 class PostInput(BaseModel):
@@ -70,7 +76,7 @@ class OwnRecordInput(BaseModel):
 
 
 class WaitingActInput(BaseModel):
-    """A waiting act, by its number, or a scheduled post by its local date and time."""
+    """A waiting act or commitment, by its number, or a scheduled post by its local date and time."""
 
     number: int = Field(default=0, ge=0)
     at: str = ""
@@ -89,6 +95,8 @@ class OwnPostTools:
     clock: Clock
     timezone: str
     languages: Sequence[str]
+    commitments: CommitmentQueue
+    journal: Journal
 
     @property
     def words(self) -> ToolWords:
@@ -233,19 +241,30 @@ class OwnPostTools:
         )
 
     async def withdraw(self, args: WaitingActInput, _: Turn) -> ToolResult:
-        """Withdraw the act with that number or time; else tell the times of the scheduled posts."""
-        return await self._withdrawn(*await self._waiting(args))
+        """Withdraw the act or commitment with that number or time; else tell what waits."""
+        meant, act = await self._waiting(args)
+        if isinstance(meant, Intent):
+            return await self._withdrawn(meant, act)
+        await withdraw_for_owner(self.commitments, self.journal, meant, "withdrawn", "")
+        return self._gone(act)
 
     async def waiting_act_meant(self, args: WaitingActInput, _: Turn) -> OwnAct | None:
         """Return the waiting act with that number or time; None if there is none."""
         try:
             one, act = await self._waiting(args)
-            return await self._own_act(act, one)
+            return await self._own_act(act, one) if isinstance(one, Intent) else OwnAct(act, one.source_reply_text)
         except (NotWaiting, ToolStopped):
             return None
 
-    async def _waiting(self, args: WaitingActInput) -> tuple[Intent, str]:
-        """Return the act that is meant, and what it is, in our own words. Raises `NotWaiting`, `ToolStopped`."""
+    async def _waiting(self, args: WaitingActInput) -> tuple[Intent | QueuedCommitment, str]:
+        """Return what is meant, and what it is, in our own words. Raises `NotWaiting`, `ToolStopped`."""
+        commitments = await self.commitments.withdrawable()
+        named = {
+            number: self.words.answer("Commitment", number=number, what=one_line(title_of(one), _TITLE_CHARS))
+            for number, one in commitments.items()
+        }
+        if args.number in commitments:
+            return commitments[args.number], named[args.number]
         if args.number:
             return await self.outbox.waiting(str(args.number))
         scheduled = await self.outbox.scheduled()
@@ -253,10 +272,15 @@ class OwnPostTools:
         if len(meant) == 1:
             return await self.outbox.waiting(meant[0].id)
         moments = "; ".join(spoken(local(_moment_of(one), self.timezone)) for one in scheduled)
-        return self.words.stop("Unclear Scheduled", moments=moments) if moments else self.words.stop("None Waits")
+        if not (moments or named):
+            self.words.stop("None Waits")
+        return self.words.stop("Unclear Scheduled", moments=moments, commitments="; ".join(named.values()))
 
     async def _withdrawn(self, intent: Intent, act: str) -> ToolResult:
         await self.outbox.reject(intent.id, outcome="withdrawn")
+        return self._gone(act)
+
+    def _gone(self, act: str) -> ToolResult:
         return ToolResult(self.words.answer("Withdrawn", act=act), told={"told": ""})
 
     async def limit(self, args: LimitRepliesInput, turn: Turn) -> ToolResult:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import typer
@@ -20,11 +21,14 @@ from common.errors import UsageError
 from common.files import write_atomic
 from common.redact import Redactor
 from common.settings import Settings
+from common.text.untrusted import one_line
+from common.wording import deed
 from modules.lives.bluesky.publish import text_problem
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
 from modules.runtime.journal.rows import Journal
+from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.explanation.drafts import Draft, draft_fields, in_words
 from modules.services.identity.entries import waiting_line
 from modules.services.identity.history import held_documents
@@ -43,6 +47,7 @@ from soul.commands.self_ import decide_held, is_document, show_held
 from soul.terminal.output import Colour, write_coloured, write_json, write_lines
 from soul.terminal.wording import moment
 
+_TITLE_CHARS = 80
 _DONE = {
     DraftAction.APPROVE: "Approved",
     DraftAction.EDIT: "Edited and approved",
@@ -216,9 +221,19 @@ _CHANGES = "\ndiff --git "
 _COLOURS: dict[str, Colour] = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def list_lines(drafts: Sequence[Draft], now: datetime, timezone: str, documents: Iterable[str]) -> list[str]:
-    """Return a line for each draft, with its number, and one for each of `documents`, whose changes wait."""
-    lines = [*(_line(draft, now, timezone) for draft in drafts), *map(waiting_line, documents)]
+def list_lines(
+    drafts: Sequence[Draft],
+    now: datetime,
+    timezone: str,
+    documents: Iterable[str],
+    commitments: Mapping[int, QueuedCommitment] = MappingProxyType({}),
+) -> list[str]:
+    """Return a line for each draft and each of `commitments`, with its number, and for each changed document."""
+    promised = (
+        f"{number:>3}  {deed(one.type)}, a commitment: {one_line(title_of(one), _TITLE_CHARS)}  (reject withdraws it)"
+        for number, one in commitments.items()
+    )
+    lines = [*(_line(draft, now, timezone) for draft in drafts), *promised, *map(waiting_line, documents)]
     return lines or ["Nothing waits for your approval"]
 
 

@@ -22,6 +22,8 @@ from modules.lives.craft.perceive import improve
 from modules.runtime.budget.report import lines as budget_lines
 from modules.runtime.control import Control
 from modules.runtime.home import Home
+from modules.services.commitments.naming import QueuedCommitment
+from modules.services.commitments.queue import withdraw_for_owner
 from modules.services.day.gathering import DayReader
 from modules.services.day.rendering import day_lines
 from modules.services.explanation import rendering
@@ -88,7 +90,8 @@ class OwnerCommands(Commands):
         if documents := documents_among(rest.split()[:1])[0]:
             return (await asyncio.to_thread(held_lines, self._services.home, documents[0], self._zone, command="/"))[1]
         shown = await self._services.database.run(lambda connection: in_words(connection, waiting(connection)))
-        return list_lines(shown, self._services.clock.now(), self._zone, held_documents(self._services.home))
+        commitments, now = await self.app.lives.queue.withdrawable(), self._services.clock.now()
+        return list_lines(shown, now, self._zone, held_documents(self._services.home), commitments)
 
     async def run_approve(self, rest: str) -> Sequence[str]:
         documents, given = documents_among(rest.split())
@@ -120,21 +123,31 @@ class OwnerCommands(Commands):
         return await self._services.database.run(lambda connection: find_all(connection, given or [""]))
 
     async def run_reject(self, rest: str) -> Sequence[str]:
-        """Reject the drafts that the words name; if not all name one, the first does, and the others are the reason."""
+        """Reject what the words name; if not all name something, the first does, and the others are the reason."""
         first, words = first_word(rest)
         documents, _ = documents_among([first])
         if documents:
             return [await decided(self._services.self_keeper, first, approve=False, reason=words)]
         try:
-            meant, reason = await self._meant(rest.split()), ""
+            meant, reason = await self._rejectable(rest.split()), ""
         except NotWaiting:
             if all(map(str.isdecimal, rest.split()[1:])):  # numbers are no reason: one of these waits no more
                 raise
             given, reason = first_word(rest)
-            meant = await self._meant([given])
+            meant = await self._rejectable([given])
         for one in meant:
-            await self._services.outbox.reject(one, reason)
+            if isinstance(one, str):
+                await self._services.outbox.reject(one, reason)
+            else:
+                await withdraw_for_owner(self.app.lives.queue, self._services.journal, one, "rejected", reason)
         return []
+
+    async def _rejectable(self, given: Sequence[str]) -> list[str | QueuedCommitment]:
+        """Return the ids of drafts and the commitments that these words name. Raises `NotWaiting` as `_meant`."""
+        commitments = {str(number): one for number, one in (await self.app.lives.queue.withdrawable()).items()}
+        named = [commitments[one] for one in dict.fromkeys(given) if one in commitments]
+        others = [one for one in given if one not in commitments]
+        return [*named, *(await self._meant(others) if others or not named else ())]
 
     async def run_pause(self, rest: str) -> Sequence[str]:
         stands = pause(self._services.home, rest)

@@ -39,7 +39,7 @@ class Lives:
         events, social_only = services.events, services.social_only
         self.queue, self.bluesky_state = open_commitment_queue(services), build_bluesky_state(services)
         self.attention_list = build_attention_list(services, self.queue)
-        registry, told = build_registry(services, self.bluesky_state), build_histories_told(services)
+        registry, told = build_registry(services, self.bluesky_state, self.queue), build_histories_told(services)
         bonds = services.relationships.closest
         self.turn_services = TurnServices(services, registry, self.attention_list, bonds=bonds, peers=told.text)
         writer = build_commitment_writer(services, self.turn_services.sentences)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from functools import partial
 
 import pytest
 
 from adapters.github.types import Repo
+from common.errors import NotWaiting
 from modules.services.explanation.rendering import tell
 from modules.services.outbox.act_words import act_words
+from soul.commands.owner_commands import OwnerCommands
+from tests.local_tools.test_bluesky_tools import use_as_owner
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.test_scenario_quotes import quote, write
 from tests.town.mind.town_mind_prompts import SKILLS
@@ -208,6 +212,42 @@ async def test_a_promise_that_the_owner_takes_out_of_a_reply_is_not_kept(
             await life.send()
         assert app.lives.queue.live() == []
     assert (len(running_town.texts("rowan")), town_github.titles) == (1, [])
+
+
+@pytest.mark.parametrize("way", ["withdraw_act", "reject"])
+async def test_the_owner_withdraws_a_promise_that_is_not_begun(
+    running_town: RunningTown, town_github: TownGitHub, way: str
+) -> None:
+    running_town.mind.answer = _two
+    home = town_github.make_home(OWNER_GITHUB_USERNAME="acme")
+    running_town.network.post_as(running_town.account("kit"), QUESTION)
+    async with awake(home) as life:
+        app, commands = life.app, OwnerCommands(rows={}, app=life.app, ended=asyncio.Event())
+        await life.look()
+        await app.scheduler.run_guarded("work")
+        app.services.control.pause("a walk")
+        listed = await commands.run_drafts("")
+        (number,) = [line.split()[0] for line in listed if TITLES[1] in line]
+        asked = await use_as_owner(life, "withdraw_act", "Drop the second promise.")
+        assert TITLES[1] in asked.content
+        assert f"number {number}" in asked.content
+        if way == "reject":
+            with pytest.raises(NotWaiting):
+                await commands.run_reject(f"{number} 99")
+            assert len(app.lives.queue.live()) == len(TITLES)
+            await commands.run_reject(f"{number} not ours to do")
+            (left,) = [one for one in app.lives.queue.all() if one.status == "abandoned"]
+            assert "not ours to do" in (left.error or "")
+        else:
+            told = await use_as_owner(life, "withdraw_act", "Drop it.", number=int(number))
+            assert (told.is_error, TITLES[1] in told.content) == (False, True)
+        assert not any(TITLES[1] in line for line in await commands.run_drafts(""))
+        app.services.control.resume()
+        for _ in range(4):
+            life.passes(180)
+            await app.lives.commitments.run()
+            await life.send()
+    assert town_github.titles == [TITLES[0]]
 
 
 _THERE = {

@@ -20,16 +20,19 @@ from pydantic.alias_generators import to_camel
 from adapters.atproto.records import parse_at_uri
 from common.clock import Clock, iso
 from common.constants import HOUR_MS, LOG_ROTATIONS, STATE_MAX_BYTES
-from common.errors import SoulError, StorageError
+from common.errors import NotWaiting, SoulError, StorageError
 from common.files import append_bounded, check_jsonl_version, read_bounded, set_aside, stamp_jsonl_version, write_atomic
 from common.json_lines import json_line
 from common.person import Trace
 from common.redact import Redactor
+from common.text.untrusted import one_line
 from modules.runtime.database.people import PersonalRows
 from modules.runtime.events import Publish, discard
+from modules.runtime.journal.rows import Journal
+from modules.runtime.journal.types import Entry
 from modules.services.agent.attention_list import AttentionNeeds
 from modules.services.commitments import policy
-from modules.services.commitments.acts import CommitmentAbandoned, CommitmentsReady
+from modules.services.commitments.acts import COMMITMENTS, CommitmentAbandoned, CommitmentsReady
 from modules.services.commitments.naming import (
     LIVE,
     Asker,
@@ -39,8 +42,12 @@ from modules.services.commitments.naming import (
     QueuedCommitment,
     claim_target,
     read_params,
+    title_of,
 )
 from modules.services.commitments.policy import RepoCooldown, attention_of, cooldown_of, is_over, new_cooldowns
+from modules.services.outbox import store
+from modules.services.outbox.approval import Stopped
+from modules.services.outbox.types import STANDS
 from modules.services.work.table import WorkTable, newest, replace_row
 from modules.services.work.types import NewWork, WorkState
 
@@ -97,7 +104,7 @@ class Cooldowns:
 COMMITMENT = "commitment"
 """The kind of these rows of work."""
 FILE = "pending_commitments.jsonl"
-_MOST_ROWS = 20_000
+_MOST_ROWS, _TITLE_CHARS = 20_000, 80
 AUDIT_LOG = "commitment-queue.log"
 
 PartialResult = Mapping[str, Any] | None
@@ -271,6 +278,17 @@ class CommitmentQueue:
         await self._put(policy.given_up(commitment, reason), "withdrawn", error=reason, tell=False)
         return True
 
+    async def withdrawable(self) -> dict[int, QueuedCommitment]:
+        """Return the commitments that are not begun, oldest first, each by a number of its own among the drafts."""
+        waiting = [one for one in self.live() if one.status != "in_progress"]
+
+        def number(connection: sqlite3.Connection) -> dict[str, int]:
+            store.number_drafts(connection, [one.id for one in waiting])
+            return store.draft_numbers(connection)
+
+        numbers = await self._table.database.run(number)
+        return {numbers[one.id]: one for one in waiting}
+
     async def mark_delivered(self, commitment_id: str) -> None:
         """Record that the room received the message that made the commitment, so that it may be fulfilled."""
         commitment = self._known.get(commitment_id)
@@ -422,6 +440,18 @@ def commitment_in(payload: Mapping[str, Any]) -> QueuedCommitment | None:
 def _ended(commitment: QueuedCommitment) -> str:
     at = policy.ended_at(commitment)
     return iso(at) if at else ""
+
+
+async def withdraw_for_owner(
+    queue: CommitmentQueue, journal: Journal, commitment: QueuedCommitment, outcome: Stopped, reason: str
+) -> None:
+    """Withdraw a commitment and record why, in the words of a rejected or withdrawn act. Raises `NotWaiting`."""
+    why = ": ".join(filter(None, (STANDS[outcome], reason)))
+    title = one_line(title_of(commitment), _TITLE_CHARS)
+    if not await queue.withdraw(commitment.id, why):
+        raise NotWaiting(f"It is being kept already: {title}", remedy="/drafts shows what waits.")
+    about = {"promise": commitment.id, "type": commitment.type, "said": commitment.source_reply_text}
+    await journal.record(Entry("decision", COMMITMENTS, f"Not to be kept: {title}", "done", why, data=about))
 
 
 def waiting_lines(commitments: Iterable[QueuedCommitment]) -> str:

@@ -63,7 +63,7 @@ def find(connection: sqlite3.Connection, given: str) -> Intent:
         )
     if _NUMBER.fullmatch(given):
         numbers = store.draft_numbers(connection)
-        given = next((of for of, number in numbers.items() if number == int(given)), "")
+        given = next((of for of, number in numbers.items() if number == int(given) and _PREFIX.fullmatch(of)), "")
         if not given:
             raise NotWaiting(f"No draft has the number {asked}", remedy=_SHOW)
     if len(given) < _LEAST_CHARS:

@@ -515,9 +515,9 @@ def on_the_way(connection: sqlite3.Connection) -> list[Intent]:
     return sorted(_select(connection, _ON_THE_WAY), key=lambda one: one.scheduled_for or one.created_at)
 
 
-def number_drafts(connection: sqlite3.Connection) -> None:
-    """Give new waiting acts the next numbers; acts that no longer wait keep theirs while it is free and recent."""
-    waiting = [str(row[0]) for row in connection.execute(_NUMBERED)]
+def number_drafts(connection: sqlite3.Connection, others: Iterable[str] = ()) -> None:
+    """Number new waiting acts and `others`; what no longer waits keeps its number while it is free and recent."""
+    waiting = [*(str(row[0]) for row in connection.execute(_NUMBERED)), *others]
     kept = marks.get(connection, _NUMBERS)
     last, before = _read_numbers(kept)
     numbers = {one: before[one] for one in waiting if one in before}

@@ -25,6 +25,7 @@ from modules.runtime.sandbox.runner import Sandbox
 from modules.services.agent.tools.executor import Registry
 from modules.services.agent.tools.types import Tool
 from modules.services.agent.verdicts import TIMEOUT_S, Verdicts, YesNoJudge
+from modules.services.commitments.queue import CommitmentQueue
 from modules.services.day.gathering import DayReader
 from modules.services.exchanges import PublicPosts, TalkSearch
 from modules.services.pictures.choosing import PageBrowser, PictureFinder
@@ -37,10 +38,10 @@ from soul.composition.wiring.bluesky import BlueskyState
 READ_REPOS = ".readrepos"
 
 
-def build_registry(services: Services, state: BlueskyState) -> Registry:
+def build_registry(services: Services, state: BlueskyState, commitments: CommitmentQueue) -> Registry:
     """Build the registry of all tools that a model may be offered."""
     tools: tuple[Tool, ...] = (
-        *_bluesky_tools(services, state),
+        *_bluesky_tools(services, state, commitments),
         *_github_tools(services),
         *_self_tools(services),
         *_memory_tools(services),
@@ -54,7 +55,7 @@ def build_registry(services: Services, state: BlueskyState) -> Registry:
     return registry_of(tools, services.skills, social_only=services.social_only, commands=commands)
 
 
-def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
+def _bluesky_tools(services: Services, state: BlueskyState, commitments: CommitmentQueue) -> Sequence[Tool]:
     """Build the tools for posts, own posts, accounts, messages, pictures, reading, and web pages."""
     atproto, publisher, skills = services.atproto, state.publisher, services.skills
     judge = YesNoJudge(Verdicts(services.gateway, skills, services.clock, TIMEOUT_S), services.journal)
@@ -89,6 +90,8 @@ def _bluesky_tools(services: Services, state: BlueskyState) -> Sequence[Tool]:
         services.clock,
         services.me.timezone,
         services.settings.post_languages,
+        commitments,
+        services.journal,
     )
     return (
         *bluesky_tools(on_bluesky),
