@@ -358,20 +358,11 @@ def load_state(path: Path, default: Json, *, fits: Callable[[Json], bool] = lamb
 
 
 def save_state(path: Path, data: Json) -> None:
-    """Write a state file atomically, with the version. Raises `StorageError`."""
-    write_state(path, state_text(data))
+    """Write a state file atomically, with the version.
 
-
-def state_text(data: Json) -> str:
-    """Return the text of a state file, with the version as its last value."""
-    return json.dumps({**data, VERSION_KEY: MEMORY_VERSION}, ensure_ascii=False, indent=2) + "\n"
-
-
-def write_state(path: Path, text: str) -> int:
-    """Write the text of a state file atomically; return its size in bytes.
-
-    Raises `StorageError`, also for a text that `load_state` would refuse as too large; the file then stays as it is.
+    Raises `StorageError`, also for what `load_state` would refuse as too large; the file then stays as it is.
     """
+    text = json.dumps({**data, VERSION_KEY: MEMORY_VERSION}, ensure_ascii=False, indent=2) + "\n"
     # NOTE(self): half a surrogate pair cannot be UTF-8; as an escape it is valid JSON and is read back unchanged.
     content = text.encode("utf-8", "backslashreplace")
     if len(content) > STATE_MAX_BYTES:
@@ -380,7 +371,6 @@ def write_state(path: Path, text: str) -> int:
             remedy="Remove entries from it that are no longer needed, while the SOUL is stopped.",
         )
     write_atomic(path, content)
-    return len(content)
 
 
 def stamp_jsonl_version(path: Path) -> None:

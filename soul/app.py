@@ -267,6 +267,7 @@ async def open_soul(
             social_only=social_only,
             skills_folder=skills_folder,
         )
+        await services.relationships.open()
         lives = Lives(services)
         await lives.queue.open()
         await stack.enter_async_context(services.events)

@@ -6,7 +6,6 @@ replaces the file in one step: a crash loses at most the change that it interrup
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer, Val
 from pydantic.alias_generators import to_camel
 
 from common.clock import iso
-from common.files import Json, load_state, state_text, write_state
+from common.files import Json, load_state, save_state
 
 
 def _aware(moment: datetime) -> datetime:
@@ -54,7 +53,6 @@ class RecordFile(Generic[R]):
         records: the records that could be read, by name; change the dict, then call `save`.
         rest: the other keys of the file.
         notice: a line for the owner if the file was not as expected.
-        size: the bytes of the file when it was last read or written.
 
     """
 
@@ -63,8 +61,6 @@ class RecordFile(Generic[R]):
         self._path = path
         self._key = key
         self._unread: Json = {}
-        self._texts: dict[str, tuple[R, str]] = {}
-        self.size = path.stat().st_size if path.exists() else 0
         self._held = self._is_due = False
         self.rest = loaded.data
         self.records: dict[str, R] = {}
@@ -93,24 +89,8 @@ class RecordFile(Generic[R]):
         self._is_due = self._held
         if self._held:
             return
-        # NOTE(self): of thousands of records a few change, so the texts of the others are kept.
-        self._texts = {name: (one, self._text_of(name, one)) for name, one in self.records.items()}
-        unread = [_entry(name, entry) for name, entry in self._unread.items() if name not in self.records]
-        entries = ",".join([*unread, *(text for _, text in self._texts.values())])
-        before = f"{{\n  {json.dumps(self._key)}: {{{entries}{_END if entries else ''}}},"
-        self.size = write_state(self._path, before + state_text(self.rest).removeprefix("{"))
-
-    def _text_of(self, name: str, record: R) -> str:
-        known, text = self._texts.get(name, (None, ""))
-        if known is record:
-            return text
-        return _entry(name, record.model_dump(mode="json", by_alias=True, exclude_none=True))
-
-
-_END = "\n  "
-
-
-def _entry(name: str, value: object) -> str:
-    """Return a record in the form in which `state_text` writes it two levels deep."""
-    text = json.dumps({name: value}, ensure_ascii=False, indent=2)
-    return text.removeprefix("{").removesuffix("\n}").replace("\n", "\n  ")
+        written = {
+            name: record.model_dump(mode="json", by_alias=True, exclude_none=True)
+            for name, record in self.records.items()
+        }
+        save_state(self._path, {self._key: {**self._unread, **written}, **self.rest})

@@ -34,7 +34,7 @@ def did_of(settings: Settings, home: Home, who: str, *, now: bool = False) -> st
         if did and (now or did == owner_did):
             return did
     with reading(home.database) as connection:
-        known = identify(connection, home.memory / "relationships.json", who, (settings.agent_bluesky_username, owner))
+        known = identify(connection, who, (settings.agent_bluesky_username, owner))
     return known.did or resolve(settings.atproto_service_url, handle) or ""
 
 

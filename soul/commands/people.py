@@ -6,6 +6,7 @@ Muting works whether the SOUL is awake or not.
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -35,7 +36,7 @@ from modules.runtime.watched_storage import storage_of
 from modules.services.explanation.story import handle_of
 from modules.services.identity.history import kept_documents
 from modules.services.identity.keeper import SelfKeeper
-from modules.services.peers.relationships import Relationship, Relationships
+from modules.services.relationships import Relationships, get
 from modules.services.rights import store
 from modules.services.rights.forgetting import Forgetting
 from modules.services.rights.mute import change_mute, withdrawn_line
@@ -178,6 +179,7 @@ def forget_who_is_due(settings: Settings, home: Home) -> None:
 
 async def _carry_out(settings: Settings, home: Home, clock: Clock, console: Console) -> list[Forgotten]:
     async with await Database.open(home.database, MIGRATIONS) as database:
+        await Relationships(home.memory / "relationships.json", database, clock).open()
         forgetting = _forgetting(settings, home, database, clock)
         redactor, requests = Redactor(settings.secrets), ForgetRequests(home.memory)
         journal = Journal(database, console, clock, redactor)
@@ -216,9 +218,6 @@ def _forgetting(settings: Settings, home: Home, database: Database, clock: Clock
     return Forgetting(home, database, storage, settings.agent_name, clock, own_handles=own)
 
 
-_MET = "relationships.json"
-
-
 def run_mute(
     root: Path,
     who: Muted = "",
@@ -234,10 +233,10 @@ def run_mute(
         raise UsageError("Whose mute is to end? `soul mute WHO --off`", remedy="`soul mute` lists who is muted.")
     settings, home = at_hand(root)
     changed = asyncio.run(mute_account(settings, home, who, off=off)) if who else ""
-    met, zone = _met(home), settings.soul_timezone
+    zone = settings.soul_timezone
     with reading(home.database) as connection:
         muted, no_reply = store.muted(connection), store.no_reply(connection)
-        names = {one: handle_of(connection, one) or _handle(met.get(one)) for one in {*muted, *no_reply}}
+        names = {one: _known_handle(connection, one) for one in {*muted, *no_reply}}
     shown = {one: f"@{handle} ({one})" if handle else one for one, handle in names.items()}
     rows = [{"did": one, "since": since, "by": "owner"} for one, since in muted.items()]
     rows += [{"did": one, "since": since, "by": "account"} for one, since in no_reply.items()]
@@ -246,12 +245,9 @@ def run_mute(
     write_answer(rows, [changed] if changed else lines, as_json=as_json)
 
 
-def _met(home: Home) -> Relationships:
-    return Relationships(home.memory / _MET, SystemClock())
-
-
-def _handle(one: Relationship | None) -> str:
-    return one_line(one.handle) if one else ""
+def _known_handle(connection: sqlite3.Connection, did: str) -> str:
+    met = get(connection, did)
+    return handle_of(connection, did) or (one_line(met.handle) if met else "")
 
 
 async def mute_account(settings: Settings, home: Home, who: str, *, off: bool) -> str:
@@ -263,7 +259,7 @@ async def mute_account(settings: Settings, home: Home, who: str, *, off: bool) -
     if not did:
         raise UsageError(f"Nobody is known by {who}", remedy="Check the handle, or give the DID: did:plc:abc123.")
     async with journal_beside(settings, home, clock) as (database, journal):
-        handle = await database.run(partial(handle_of, did=did)) or _handle(_met(home).get(did))
+        handle = await database.run(partial(_known_handle, did=did))
         handle = handle or ("" if who == did else who.removeprefix("@"))
         withdrawn, entries = await database.run(partial(change_mute, did=did, now=clock.now(), off=off, handle=handle))
         wants_none = await database.run(partial(store.no_reply_among, dids=[did]))

@@ -57,7 +57,7 @@ from modules.services.commitments.policy import attention_of
 from modules.services.commitments.queue import commitments_in
 from modules.services.day.gathering import DayReader
 from modules.services.owner_files import OwnerFiles
-from modules.services.peers.relationships import read_reflection
+from modules.services.relationships import read_reflection
 from modules.services.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.wiring import Knowledge, build_sources, open_stores, prompter_over
 from soul.commands.options import PromptAudience

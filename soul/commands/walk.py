@@ -135,11 +135,12 @@ async def _propose(app: App) -> Outcome:
 
 
 async def _sum_up(app: App) -> Outcome:
-    known, reflection = app.services.relationships.summary(), app.services.relationships.reflection
+    people = app.services.relationships
+    (total, positive, recurring), closest = await people.counts(), await people.closest()
     grown = (
-        f"knows {known.total} accounts, {known.positive} of them kind, {known.recurring} that come often"
-        f"{': ' + ', '.join(known.closest) if known.closest else ''}; "
-        f"{counted(len(reflection.insights), 'insight')} since SELF.md was last changed"
+        f"knows {total} accounts, {positive} of them kind, {recurring} that come often"
+        f"{': ' + ', '.join(closest) if closest else ''}; "
+        f"{counted(len(people.reflection.insights), 'insight')} since SELF.md was last changed"
     )
     return Outcome(ran=True, reason=f"{await app.status_report.line()}; {grown}")
 

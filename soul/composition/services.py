@@ -71,13 +71,13 @@ from modules.services.outbox.senders.github_changes import PushSender
 from modules.services.outbox.senders.space import EchoLog, SpaceSender
 from modules.services.outbox.types import Pacing, Sender
 from modules.services.peers.loop import open_peers
-from modules.services.peers.relationships import Relationships
 from modules.services.peers.room_identity import RoomJoined
 from modules.services.pictures.pictures import open_pictures
 from modules.services.pinned_names import FILE as PINNED_NAMES
 from modules.services.pinned_names import PinnedNames, RepositoryIdentity
 from modules.services.presence.home_lease import HomeLease
 from modules.services.presence.home_lease_policy import identity_of
+from modules.services.relationships import Relationships, follows_us
 from modules.services.repository_rules.checking import ForeignRepositories, RepositoryRules, RuleReader
 from modules.services.rights.mute import mute_gate, mute_rule
 from modules.services.rights.preferences import Preferences
@@ -129,7 +129,7 @@ class BaseServices:
         self.schedules = Schedules(self.work, clock, settings.soul_timezone)
         self.threads = ThreadInbox(self.work, clock, clock.real(jitter_s))
         self.identity = Identity(home=home, agent_name=settings.agent_name)
-        self.relationships = Relationships(home.memory / "relationships.json", clock)
+        self.relationships = Relationships(home.memory / "relationships.json", self.database, clock)
         self.peer_registry, self.peer_histories = open_peers(home.memory, settings, clock, self.pinned_names)
         self.workspaces = WatchedWorkspaces(
             home.memory / "watched_workspaces.json", clock, github_address(str(settings.github_api_url))
@@ -312,7 +312,7 @@ class Services(BaseServices):
             own_handle=settings.agent_bluesky_username,
             owner=lambda: (self.me.owner_did, self.me.owner_handle),
             peers=self.account.peers,
-            follows_us=self.relationships.follows_us,
+            follows_us=follows_us,
             we_follow=self.moderation.follows,
             born_at=self.account.born_at,
             found=self.peer_registry.found,

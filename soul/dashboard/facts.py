@@ -44,7 +44,7 @@ from modules.services.identity.history import SelfHistory, held_documents
 from modules.services.identity.identity import extract_from_self
 from modules.services.outbox import store
 from modules.services.outbox.bodies import PostBody, ReplyBody
-from modules.services.peers.relationships import Relationship, Relationships
+from modules.services.relationships import Relationship, newest
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from modules.services.rights.store import muted
 from modules.services.sessions import owner_inbox, talks
@@ -267,11 +267,10 @@ class PageFacts:
     def people(self) -> dict[str, Any]:
         """Return the accounts that the SOUL met last, and the muted ones."""
         zone = self.settings.soul_timezone
-        known = Relationships(self.home.memory / "relationships.json", self.clock)
         with reading(self.home.database) as connection:
-            left_alone = muted(connection)
+            left_alone, known = muted(connection), newest(connection, _PEOPLE_SHOWN)
             handles = known_handles(connection, " ".join(left_alone))
-        rows = [self._person(one, zone, is_muted=one.did in left_alone) for one in known.newest(_PEOPLE_SHOWN)]
+        rows = [self._person(one, zone, is_muted=one.did in left_alone) for one in known]
         others = [(did, handles.get(did, "")) for did in left_alone if not any(row["did"] == did for row in rows)]
         return {"people": rows, "muted": others}
 

@@ -67,8 +67,8 @@ async def test_a_reply_that_waited_for_approval_counts_as_an_answer_and_as_help_
         soul.passes(120)
         await soul.look()
         await soul.app.scheduler.run_guarded("work")
-        known = [one for one in map(soul.app.services.relationships.get, (ada, bea)) if one]
-        assert [one.responded for one in known] == [True, False]
+        known = await soul.app.services.relationships.of((ada, bea))
+        assert [known[one].responded for one in (ada, bea)] == [True, False]
         found = await experienced(soul)
         assert (found[asked].did, found[asked].about) == (ada, SLATE)
         assert refused not in found

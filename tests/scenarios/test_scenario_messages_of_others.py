@@ -65,7 +65,7 @@ async def test_a_burst_of_somebody_whom_it_follows_gets_one_answer(running_town:
         assert ada.answers == ["Cushion moss: it forgives a dry week."]
         assert await acts(soul) == ["answered"]
         assert all(decision.entry.reason for decision in await soul.decisions())
-        known = soul.app.services.relationships.get(running_town.account("ada"))
+        known = await soul.app.services.relationships.get(running_town.account("ada"))
         assert known
         assert [(one.type, one.responded) for one in known.interactions] == [("message", True)] * 2
     (asked,) = running_town.mind.asked

@@ -234,7 +234,7 @@ async def test_a_stranger_who_asks_in_a_message_is_answered_once_and_nothing_els
             quillon.says(text)
             await look_twice(soul)
         assert quillon.answers == [SAID]
-        assert soul.app.services.relationships.get(running_town.account("quillon")) is None
+        assert await soul.app.services.relationships.get(running_town.account("quillon")) is None
     assert {one.facts.purpose for one in running_town.mind.asked} == {"rights-request", "rights-answer"}
     assert len(asked_of(running_town, "rights-request")) == 2
     assert places_that_hold(home.root, MOSS_TALK, "where would it live") == []
@@ -286,7 +286,7 @@ async def test_a_stranger_who_asked_is_answered_like_anybody_once_the_soul_follo
         soul.passes(60)
         await look_twice(soul)
         assert len(quillon.answers) == 2
-        assert soul.app.services.relationships.get(running_town.account("quillon")) is not None
+        assert await soul.app.services.relationships.get(running_town.account("quillon")) is not None
 
 
 async def test_where_the_owner_lets_nobody_else_write_requests_are_left_unread_too(running_town: RunningTown) -> None:

@@ -159,17 +159,17 @@ def _is_kept(root: Path, name: str, before: bytes, whole: bytes) -> bool:
         return any(path.parent.glob("soul.db*"))
     if path.name == "expression_schedule.json" and _is_a_plan(before):
         return True
-    if path.name == "relationships.json" and _holds_the_people_of(_content(path), before):
+    if path.name == "relationships.json" and _holds_what_lasts(_content(path), before):
         return True
     beside = (one for one in path.parent.rglob("*") if one.is_file())
     return any(before in one.read_bytes() for one in beside)
 
 
-def _holds_the_people_of(content: bytes, before: bytes) -> bool:
-    """Return whether a relationships file, which a post changes, still has all entries as they were."""
+def _holds_what_lasts(content: bytes, before: bytes) -> bool:
+    """Return whether a relationships file, which a post changes, still has all other values as they were."""
     try:
-        people, known = (json.loads(text)["relationships"] for text in (content, before))
-        return all(people.get(name) == entry for name, entry in known.items())
+        values, known = (json.loads(text) for text in (content, before))
+        return all(values.get(name) == known[name] for name in known.keys() - {"seenAt", "lastUpdated", "reflection"})
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return False
 

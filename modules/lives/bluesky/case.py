@@ -34,7 +34,7 @@ from modules.lives.bluesky.types import (
 )
 from modules.services.outbox.rules.rules import ReplyAdvice
 from modules.services.peers.registry import tells_username
-from modules.services.peers.relationships import Relationship
+from modules.services.relationships import Relationship
 from modules.services.rights.policy import Preference
 from modules.services.rituals.policy import RitualThread
 

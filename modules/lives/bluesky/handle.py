@@ -54,7 +54,7 @@ from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import ACTIVE_STATES, Intent
 from modules.services.peers.registry import PeerDiscovery
-from modules.services.peers.relationships import Relationships
+from modules.services.relationships import Relationships
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.policy import ASKED, Addressed, Found, may_stand_in_prompt
 from modules.services.rights.preferences import Preferences
@@ -190,7 +190,7 @@ class CaseReader:
                 importance=importance,
                 provenance=Provenance.OWNER if alone else Provenance.STRANGER,
                 incoming=incoming,
-                relationship=self.relationships.get(notification.author.did),
+                relationship=await self.relationships.get(notification.author.did),
                 advice=await self.etiquette.before_reply(notification, thread.posts),
                 preference=preferences.get(author_did),
                 unseen=unseen.get(notification.uri, "") if self.moderation.is_known else None,
@@ -277,7 +277,7 @@ class PostExperiences:
             if len(post.text) > _GUIDANCE_CHARS:
                 await self.log.record(NewExperience("owner_guidance", "bluesky", post.uri, post.text, trust="owner"))
             return
-        kind = self._type_of(item, disposition)
+        kind = await self._type_of(item, disposition)
         if kind is None:
             return
         intent = await self.outbox.get(disposition.intent_id) if disposition.intent_id else None
@@ -288,7 +288,7 @@ class PostExperiences:
         new = NewExperience(kind, source, post.uri, said, author.did, f"@{author.handle}", post.uri, trust)
         await self.log.record(new, disposition.intent_id if disposition.held else None)
 
-    def _type_of(self, item: Pending, disposition: Disposition) -> ExperienceType | None:
+    async def _type_of(self, item: Pending, disposition: Disposition) -> ExperienceType | None:
         post = item.notification
         if disposition.act == "left" or (disposition.act == "silent" and not disposition.intent_id):
             # NOTE(self): silence because a rule blocked an act is no choice.
@@ -297,7 +297,7 @@ class PostExperiences:
             return None
         if kind := IMPRESSED.get(disposition.impression):
             return kind
-        known = self.relationships.get(post.author.did)
+        known = await self.relationships.get(post.author.did)
         if len(post.text) > _CONTACT_CHARS and (known is None or known.times_written <= 1):
             return "connection_formed"
         if post.kind == "quote" and len(post.text) > _QUOTE_CHARS:

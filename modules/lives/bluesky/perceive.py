@@ -53,7 +53,7 @@ from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.own_feed.engagement import OwnFeed
 from modules.services.peers.own_identity import OwnIdentity
 from modules.services.peers.registry import PeerDiscovery
-from modules.services.peers.relationships import Relationships
+from modules.services.relationships import Relationships
 from modules.services.rights.requests import ForgottenPeople
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
@@ -141,7 +141,9 @@ class PostPerceiver(Perceiver):
 
     async def _queue(self) -> None:
         """Queue a row of work for the newest post of each person in a thread, and for each post that cannot be read."""
-        queue = queue_of(await self.pending.waiting(), self.me.owner_did, self.relationships, self.atproto.did)
+        waiting = await self.pending.waiting()
+        known = await self.relationships.of(one.notification.author.did for one in waiting)
+        queue = queue_of(waiting, self.me.owner_did, known, self.atproto.did)
         unreadable = [NewWork(POST, uri, cause_id=uri) for uri in await self.pending.unreadable()]
         await self.work.queue((POST, REQUEST), [*map(self._row, queue), *unreadable])
 
@@ -187,16 +189,14 @@ class PostPerceiver(Perceiver):
         for item in (*reactions, *seen_posts):
             await self._note(item)
         remembered = [item for item in fresh if item.author.did not in not_remembered]
-        with self.relationships.one_save():
-            for notification in remembered:
-                self.relationships.record_interaction(notification)
+        await self.relationships.record_interactions(remembered)
         self.peers.note_notifications(remembered, self.atproto.did)
         await self._note_workspaces(remembered)
         ranked = prioritize_notifications(
             fresh,
             owner_did=self.me.owner_did,
             agent_did=self.atproto.did,
-            relationships=self.relationships,
+            relationships=await self.relationships.of(one.author.did for one in fresh),
         )
         perceived = await self._sort_out([item.notification for item in ranked if item.notification.kind in _WORDS])
         self.relationships.advance_seen_at(max(item.indexed_at for item in (*fresh, *late, *quiet)))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Literal, Protocol
+from typing import Literal
 
 from adapters.atproto.types import Notification
 from common.constants import DAY_MS
@@ -18,7 +18,7 @@ from modules.lives.bluesky.conversation import ConversationDecision
 from modules.lives.bluesky.thread import CircularAnalysis, ThreadAnalysis
 from modules.lives.bluesky.types import Pending
 from modules.services.outbox.rules.rules import ReplyAdvice
-from modules.services.peers.relationships import RECURRING_INTERACTIONS, Relationship
+from modules.services.relationships import RECURRING_INTERACTIONS, Relationship
 from modules.services.rights.policy import may_reply, may_stand_in_prompt
 from modules.services.rights.preferences import UNREADABLE_S
 
@@ -88,14 +88,6 @@ class Screening(Decision):
     def deserves_like(self) -> bool:
         """Whether it gets a like instead of an answer: an emoji, thanks or a goodbye."""
         return self.code in {"emoji", "acknowledgment", "closing"}
-
-
-class Acquaintances(Protocol):
-    """Returns what is known about accounts: the store, or a dict by DID."""
-
-    def get(self, did: str, /) -> Relationship | None:
-        """Return what is remembered about an account, or None."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +203,7 @@ def _unwanted(judged: ConversationDecision, circular: CircularAnalysis, *, circl
 
 
 def prioritize_notifications(
-    notifications: Iterable[Notification], owner_did: str, agent_did: str, relationships: Acquaintances
+    notifications: Iterable[Notification], owner_did: str, agent_did: str, relationships: Mapping[str, Relationship]
 ) -> list[Prioritized]:
     """Return the notifications, those with the highest priority first."""
     ranked = [_prioritize(one, owner_did, agent_did, relationships.get(one.author.did)) for one in notifications]
@@ -233,7 +225,7 @@ class Queued:
 
 
 def queue_of(
-    waiting: Iterable[Pending], owner_did: str, relationships: Acquaintances, agent_did: str = ""
+    waiting: Iterable[Pending], owner_did: str, relationships: Mapping[str, Relationship], agent_did: str = ""
 ) -> list[Queued]:
     """Return one item per person and thread: their newest post there, with their older ones as `earlier`.
 

@@ -74,7 +74,7 @@ from modules.services.outbox.bodies import (
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import STANDS, Intent, ProposedAction, Submitted
-from modules.services.peers.relationships import Relationships
+from modules.services.relationships import Relationships
 from modules.services.work.types import WorkItem
 
 
@@ -254,7 +254,7 @@ class Tidying:
                 Entry("decision", "heartbeat", summary, line="social", reason=reason, trigger_uri=over.root_uri)
             )
         self.conversations.cleanup_old_conversations()
-        self.relationships.prune_stale()
+        await self.relationships.prune_stale()
         await self.pending.forget_before(self.clock.now() - timedelta(milliseconds=CONVERSATION_STALE_RETENTION_MS))
 
 

@@ -59,7 +59,7 @@ from modules.services.identity.policy import diff_lines
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
 from modules.services.own_feed.expressions import Expressions
-from modules.services.peers.relationships import Relationships
+from modules.services.relationships import Relationships
 from modules.services.skills.own import MOST_PAGE_CHARS
 from modules.services.skills.skills import Framer, LocalPage, LocalSkills, Skills, page_in
 from modules.services.work.types import Disposition, Handler, WorkItem
@@ -106,7 +106,7 @@ class Materials:
             experiences=self._experiences([one for one in experiences if one.trust not in OTHERS]),
             with_others=self._framed(self._experiences([one for one in experiences if one.trust in OTHERS])),
             insights="\n".join(self._insights()),
-            relationships=self._people(),
+            relationships=await self._people(),
             posts=await self._posts(now),
             friction=await self._friction(now),
             skills=await self._own_skills(),
@@ -142,7 +142,7 @@ class Materials:
     async def has_others(self) -> bool:
         """Return whether it tells people's handles, or pages with words of others behind them."""
         held = await asyncio.to_thread(held_skills, self.home)
-        return bool(self.relationships.closest()) or not all(one.is_own for one in held.values())
+        return bool(await self.relationships.closest()) or not all(one.is_own for one in held.values())
 
     async def _since(self, now: datetime) -> str:
         began = await self.journal.began()
@@ -166,9 +166,9 @@ class Materials:
             lines[one.type].append(self._lines("Experience Of Stranger" if is_stranger else "Experience", [told]))
         return "\n\n".join("\n".join([kinds[kind].strip(), *lines[kind]]) for kind in kinds if kind in lines)
 
-    def _people(self) -> str:
+    async def _people(self) -> str:
         """Return the people it talks with most, framed because people choose their own handles."""
-        return self._framed("\n".join(f"- {line}" for line in self.relationships.closest()))
+        return self._framed("\n".join(f"- {line}" for line in await self.relationships.closest()))
 
     def _framed(self, text: str) -> str:
         """Return text that may contain what others chose or wrote, in a frame; "" for empty text."""

@@ -27,7 +27,7 @@ from modules.services.inbox.messages import ReceivedMessage
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
 from modules.services.outbox.types import ACTIVE_STATES, Intent, ProposedAction
-from modules.services.peers.relationships import Relationships
+from modules.services.relationships import Relationships
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.policy import ASKED, Addressed, Found
 from modules.services.rights.preferences import Preferences
@@ -67,12 +67,14 @@ class OthersResponder:
 
         """
         key = f"message:{burst.talk.id}"
-        told = self._words(burst, earlier)
+        told = await self._words(burst, earlier)
         turn = Turn(
             loop=_LOOP,
             provenance=Provenance.STRANGER,
             cause_id=burst.uri,
-            subject=MessageTurn(burst, said=(*(line.text for line in earlier), burst.text), told=self._bare(burst)),
+            subject=MessageTurn(
+                burst, said=(*(line.text for line in earlier), burst.text), told=await self._bare(burst)
+            ),
             importance=importance,
         )
         only = tuple(name for name in TOOLS if offers_request or name != _REQUEST)
@@ -101,13 +103,13 @@ class OthersResponder:
         )
         return chosen_in(turn_result, "chosen")
 
-    def _words(self, burst: Burst, earlier: Sequence[Line]) -> str:
+    async def _words(self, burst: Burst, earlier: Sequence[Line]) -> str:
         framer = Framer(self.skills, self.rng)
         who, uri = f"@{burst.talk.handle}", burst.uri
         lines = "\n".join(map(self._line, earlier))
         new = (Line(burst.talk.handle, one.text, one.rev, one.sent_at) for one in burst.messages)
         is_late = len(burst.messages) > 1 and bool(self._written(burst.messages[0]))
-        return self._template(
+        return await self._template(
             burst,
             conversation=framer.frame("conversation", author="several", uri=uri, text=lines)
             if lines
@@ -126,12 +128,12 @@ class OthersResponder:
         when = age(sent, self.clock.now()) if sent else self.skills.section("memory", "Not Sent")
         return f"[{when}] {f'@{line.who}' if line.who else 'YOU'}: {' '.join(line.text.split())}"
 
-    def _bare(self, burst: Burst) -> str:
+    async def _bare(self, burst: Burst) -> str:
         """Return the text of our own prompt, without the words of others."""
-        return self._template(burst, conversation="", message="", written="")
+        return await self._template(burst, conversation="", message="", written="")
 
-    def _template(self, burst: Burst, *, conversation: str, message: str, written: str) -> str:
-        known = self.relationships.get(burst.talk.did)
+    async def _template(self, burst: Burst, *, conversation: str, message: str, written: str) -> str:
+        known = await self.relationships.get(burst.talk.did)
         met = known.times_written if known else 0
         return self.skills.render(
             _SKILL,
@@ -312,14 +314,9 @@ class OthersHandler(Handler, Perceiver):
         """Record that they wrote to us, without the text; not for forgotten people or unaccepted conversations."""
         is_kept = burst.talk.handle and burst.talk.status == "accepted"
         if is_kept and not await self.preferences.forgotten([burst.talk.did]):
-            with self.relationships.one_save():
-                for message in burst.messages:
-                    self.relationships.record_message(
-                        burst.author,
-                        message.name,
-                        message.sent_at,
-                        responded=disposition.act == ANSWERED and not disposition.held,
-                    )
+            sent = {message.name: message.sent_at for message in burst.messages}
+            responded = disposition.act == ANSWERED and not disposition.held
+            await self.relationships.record_messages(burst.author, sent, responded=responded)
             await self._experience(burst, disposition)
 
     async def _experience(self, burst: Burst, disposition: Disposition) -> None:

@@ -412,6 +412,32 @@ CREATE UNIQUE INDEX proposals_one_open ON proposals (state IN ('asked', 'making'
     WHERE state IN ('asked', 'making', 'waiting');
 """
 
+_PEOPLE_MET = """
+CREATE TABLE people_met (
+    did TEXT PRIMARY KEY,
+    handle TEXT NOT NULL,
+    display_name TEXT,
+    first_seen TEXT NOT NULL,
+    last_interaction TEXT NOT NULL,
+    sentiment TEXT NOT NULL,
+    responded INTEGER NOT NULL,
+    older_written INTEGER NOT NULL,
+    older_exchanges INTEGER NOT NULL,
+    older_follow INTEGER NOT NULL
+) STRICT;
+CREATE INDEX people_met_by_time ON people_met (last_interaction);
+
+CREATE TABLE interactions (
+    did TEXT NOT NULL,
+    type TEXT NOT NULL,
+    uri TEXT NOT NULL,
+    timestamp TEXT NOT NULL,
+    responded INTEGER NOT NULL
+) STRICT;
+CREATE INDEX interactions_by_did ON interactions (did);
+CREATE INDEX interactions_by_uri ON interactions (uri);
+"""
+
 OLDEST_SCHEMA = 42
 """The first schema of a release: files with a lower one were written by versions that were never released."""
-MIGRATIONS = {OLDEST_SCHEMA: _FIRST}
+MIGRATIONS = {OLDEST_SCHEMA: _FIRST, 43: _PEOPLE_MET}

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from common.clock import Clock
 from modules.runtime.record_file import FileRecord, Moment, RecordFile
-from modules.services.peers.relationships import InsightCode
+from modules.services.relationships import InsightCode
 from modules.services.skills.skills import Skills
 
 KEPT = timedelta(days=60)

@@ -27,6 +27,7 @@ from common.text.graphemes import fit_post_text, truncate_graphemes
 from modules.runtime.record_file import RecordFile
 from modules.services.peers import policy
 from modules.services.peers.policy import Linked, Peer, PeerClaim, PeerSummary, Sighting, Via
+from modules.services.relationships import is_handle
 from modules.services.workspaces.addresses import workspaces_in
 
 REGISTRY_FILE = "discovered_peers.json"
@@ -305,11 +306,6 @@ class Ourselves:
     def may_be_named(self, handle: str) -> bool:
         """Return whether a handle is valid, and neither ours nor the owner's."""
         return is_handle(handle) and handle.lower() not in {self.handle.lower(), self.owner_handle.lower()}
-
-
-def is_handle(name: str) -> bool:
-    """Return whether a name has the form of a handle; foreign servers may return any name."""
-    return [span.value for span in detect_mentions(f"@{name}")] == [name.lower()]
 
 
 def sightings_in(post: Notification | Post, ourselves: Ourselves, own_did: str) -> Iterator[Sighting]:

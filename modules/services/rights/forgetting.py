@@ -41,6 +41,7 @@ from modules.services.memory import rows as memory_rows
 from modules.services.memory.admission import OWNER_SOURCE, Memory
 from modules.services.memory.people import MEMORIES_OF_PEOPLE
 from modules.services.outbox.people import ACTS_OF_PEOPLE
+from modules.services.relationships import RELATIONSHIPS_OF_PEOPLE
 from modules.services.rights import records, store, tombstones
 from modules.services.rights.identify import identify, trace_of
 from modules.services.rights.records import Forgotten, NamingFile
@@ -76,6 +77,7 @@ STORES = (
     MEMORIES_OF_PEOPLE,
     _RIGHTS_OF_PEOPLE,
     JOURNAL_OF_PEOPLE,
+    RELATIONSHIPS_OF_PEOPLE,
     MARKS,
     RITUALS_OF_PEOPLE,
     CRAFT_OF_PEOPLE,
@@ -214,8 +216,7 @@ class Forgetting:
         return [one.path for path in own if (one := self._named_in(path, person, ""))]
 
     async def _person(self, who: str) -> Person:
-        relationships = self._home.memory / "relationships.json"
-        return await self._database.run(lambda rows: identify(rows, relationships, who, self._own_handles))
+        return await self._database.run(lambda rows: identify(rows, who, self._own_handles))
 
     async def _scrub_archives(self, trace: Trace) -> tuple[int, list[str], list[NamingFile]]:
         """Return the number of changed archives, the keys of pictures to delete, and owner's archives with the name."""

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Collection
-from pathlib import Path
-from typing import Any
 
-from common.constants import STATE_MAX_BYTES
 from common.errors import UsageError
-from common.files import read_bounded
 from common.person import INVALID_HANDLE, Person, Trace, needles
 from modules.runtime.database.people import know_person
 from modules.services.inbox import messages, received
 from modules.services.memory.people import copies_of as remembered
 from modules.services.outbox.people import intents_of
 from modules.services.outbox.people import texts_of as acted
+from modules.services.relationships import names
 from modules.services.sessions.store import sessions_of
 
 
-def identify(connection: sqlite3.Connection, relationships: Path, who: str, own: Collection[str]) -> Person:
+def identify(connection: sqlite3.Connection, who: str, own: Collection[str]) -> Person:
     """Return the account `who`: a DID, or a handle (with or without @) under which no other account was seen.
 
     Its handles are those that no other account had; `own` are the handles of the SOUL and the owner.
@@ -30,7 +26,8 @@ def identify(connection: sqlite3.Connection, relationships: Path, who: str, own:
 
     """
     wanted = who.lstrip("@")
-    known = received.authors(connection) + messages.authors(connection) + _met(relationships)
+    met = [(did, handle.lower(), name) for did, handle, name in names(connection)]
+    known = received.authors(connection) + messages.authors(connection) + met
     if wanted.startswith("did:"):
         did = wanted
     else:
@@ -58,18 +55,3 @@ def trace_of(connection: sqlite3.Connection, person: Person) -> Trace:
     copies = remembered(connection, did)
     words = needles(acted(connection, intents))
     return Trace(person, sessions_of(connection, did), intents, posts, copies, words)
-
-
-def _met(path: Path) -> list[tuple[str, str, str]]:
-    """Return DID, lower-case handle and display name of each account in the file at `path`; [] if it cannot be read."""
-    try:
-        entries = json.loads(read_bounded(path, STATE_MAX_BYTES))["relationships"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return []
-    found = (entry for entry in (entries.values() if isinstance(entries, dict) else ()) if isinstance(entry, dict))
-    return [(_text(one, "did"), _text(one, "handle").lower(), _text(one, "displayName")) for one in found]
-
-
-def _text(entry: dict[str, Any], name: str) -> str:
-    value = entry.get(name)
-    return value if isinstance(value, str) else ""

@@ -22,8 +22,8 @@ from modules.services.own_feed.expressions import Expressions
 from modules.services.own_feed.reply_limits import ReplyLimits
 from modules.services.peers.loop import ourselves_of
 from modules.services.peers.registry import PeerDiscovery
-from modules.services.peers.relationships import ResponsePerceiver
 from modules.services.pictures.choosing import PictureChooser
+from modules.services.relationships import ResponsePerceiver
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.requests import ForgetRequests, ForgottenPeople
 from modules.services.work.limits import PersonTurns

@@ -33,6 +33,7 @@ from modules.services.identity.identity import agent_facts
 from modules.services.outbox.bodies import FollowBody
 from modules.services.owner import OwnerTalk, ToldOutside
 from modules.services.owner_files import OwnerFiles
+from modules.services.relationships import names
 from modules.services.sessions.archives import TRANSCRIPT_TOKENS, Distiller
 from modules.services.sessions.archivist import Archivist, SessionTidyLoop
 from modules.services.sessions.owner_inbox import OwnerInbox
@@ -80,7 +81,7 @@ class TurnServices:
         registry: Registry,
         attention_list: AttentionList,
         *,
-        bonds: Callable[[], Sequence[str]],
+        bonds: Callable[[], Awaitable[Sequence[str]]],
         peers: Peers,
     ) -> None:
         self._services = services
@@ -104,7 +105,9 @@ class TurnServices:
         await self.archivist.finish_prepared()
         await self.wakeup_context.read()
 
-    def _build_wakeup_context(self, attention_list: AttentionList, bonds: Callable[[], Sequence[str]]) -> WakeupContext:
+    def _build_wakeup_context(
+        self, attention_list: AttentionList, bonds: Callable[[], Awaitable[Sequence[str]]]
+    ) -> WakeupContext:
         services, settings, stores = self._services, self._services.settings, self._services.knowledge.stores
         gathering = WakeupGathering(
             database=services.database,
@@ -204,8 +207,8 @@ class TurnServices:
     async def _known_accounts(self) -> list[KnownAccount]:
         follows = [one for one in await self._services.outbox.of_kind("follow", _MOST_KNOWN) if one.state == "done"]
         followed = {one.body.did: one.body.handle for one in follows if isinstance(one.body, FollowBody)}
-        met = self._services.relationships.newest(_MOST_KNOWN)
-        known = ((one.did, one.handle, one.display_name or "", one.did in followed) for one in met)
+        met = await self._services.database.run(partial(names, limit=_MOST_KNOWN))
+        known = ((did, handle, name, did in followed) for did, handle, name in met)
         return [*known, *((did, handle, "", True) for did, handle in followed.items())]
 
     def _build_distiller(self) -> Distiller:

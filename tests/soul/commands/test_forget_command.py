@@ -246,7 +246,7 @@ async def test_somebody_forgotten_who_asks_again_is_answered_and_forgotten_again
         running_town.network.post_as(did, f"@rowan.test once more: {WORDS}. Which is cheaper?")
         running_town.mind.answer = replying("Tin is cheaper, and it sings when it rains. Do you like that?")
         await life.look()
-        assert life.app.services.relationships.get(did) is None
+        assert await life.app.services.relationships.get(did) is None
     assert len(running_town.texts("rowan")) == 2
     settings = settings_of(home)
     (request,) = ForgetRequests(home.memory).all()

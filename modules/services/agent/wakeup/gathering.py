@@ -192,7 +192,7 @@ class WakeupGathering:
     extract: Callable[[], SelfExtract]
     peers: Sequence[str]
     attention: Callable[[], Awaitable[AttentionNeeds]]
-    bonds: Callable[[], Sequence[str]]
+    bonds: Callable[[], Awaitable[Sequence[str]]]
     timezone: str = ""
 
     async def gather(self) -> WakeupState:
@@ -220,7 +220,7 @@ class WakeupGathering:
                 *(f"{what} on {self._day(at)}" for what, at in before.milestones),
             ),
             relationships=(
-                *self.bonds(),
+                *await self.bonds(),
                 *(f"{item.subject}: {item.body}" for item in people if item.importance >= _NOTABLE),
             ),
         )

@@ -264,7 +264,7 @@ class _RulesLook:
     def _consents(self, action: ProposedAction, notice: ReceivedPost | None) -> Iterator[Verdict]:
         if action.kind in policy.NOTIFYING:
             who = policy.addressee(action)
-            follows_us, we_follow = self._world.follows_us(who), self._world.we_follow(who)
+            follows_us, we_follow = self._world.follows_us(self._rows, who), self._world.we_follow(who)
             yield policy.consent(action, self._circle, notice, follows_us=follows_us, we_follow=we_follow)
         if named := policy.named_in(action.text):
             since = self._now - self._window(rules.CONSENT_BY_NAME)

@@ -96,7 +96,7 @@ class World:
     own_handle: str
     owner: Callable[[], Collection[str]]
     peers: Callable[[], Collection[str]]
-    follows_us: Callable[[str], bool]
+    follows_us: Callable[[sqlite3.Connection, str], bool]
     born_at: Callable[[], datetime | None]
     github: Callable[[], Collection[str]] = tuple
     found: Callable[[], Collection[str]] = tuple

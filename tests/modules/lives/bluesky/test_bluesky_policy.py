@@ -17,7 +17,7 @@ from modules.lives.bluesky.policy import PostDecision, plan_for, prioritize_noti
 from modules.lives.bluesky.thread import CircularAnalysis, analyze_thread_view
 from modules.lives.bluesky.types import Pending
 from modules.services.outbox.rules.rules import ReplyAdvice
-from modules.services.peers.relationships import Interaction, Relationship, Sentiment
+from modules.services.relationships import Interaction, Relationship, Sentiment
 from tests.modules.lives.bluesky.bluesky_values import ME, OWNER, START, actor, chain, node, notification, uri
 
 

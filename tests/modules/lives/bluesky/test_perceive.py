@@ -42,6 +42,16 @@ async def test_what_was_stored_but_not_yet_marked_as_seen_is_not_new_after_a_cra
         assert (await life.app.services.situation()).waits.posts == 1
 
 
+async def test_a_start_still_knows_whom_an_earlier_version_met(running_town: RunningTown) -> None:
+    home, kit, now = running_town.make_home("rowan"), running_town.account("kit"), iso(SystemClock().now())
+    async with awake(home) as life:
+        assert await life.app.services.relationships.get(kit) is None
+    met = {kit: {"handle": "kit.test", "did": kit, "firstSeen": now, "lastInteraction": now}}
+    (home.memory / "relationships.json").write_text(json.dumps({"relationships": met}))
+    async with awake(home) as life:
+        assert await life.app.services.relationships.get(kit) is not None
+
+
 async def test_thanks_end_a_conversation_of_two_and_not_that_of_others(running_town: RunningTown) -> None:
     home, kit = running_town.make_home("rowan"), running_town.account("kit")
     root, _ = running_town.network.post_as(kit, "@rowan.test which roof is louder?")
@@ -66,7 +76,7 @@ async def test_likes_and_follows_are_remembered_and_wait_for_nobody(running_town
     running_town.network.create(kit, "app.bsky.feed.like", like)
     async with awake(home) as life:
         assert await look(life) == PerceivedPosts(1, 0, 0)
-        known = life.app.services.relationships.get(running_town.account("kit"))
+        known = await life.app.services.relationships.get(running_town.account("kit"))
         assert known is not None
         assert [interaction.type for interaction in known.interactions] == ["like"]
 
@@ -280,7 +290,7 @@ async def test_a_mention_that_no_reader_sees_gets_neither_a_turn_nor_a_like(runn
         told = await life.app.services.journal.recent(99, kinds=["decision"])
         passed_over = [one.entry for one in told if one.entry.data.get("act") == "passed_over"]
         assert len(passed_over) == len(spam)
-        assert life.app.services.relationships.get(running_town.account("spammer0")) is None
+        assert await life.app.services.relationships.get(running_town.account("spammer0")) is None
 
 
 async def test_a_mention_that_a_reader_sees_is_met_however_it_is_marked(running_town: RunningTown) -> None:

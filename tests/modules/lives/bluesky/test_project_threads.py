@@ -32,7 +32,7 @@ from modules.lives.bluesky.thread import (
 from modules.lives.bluesky.types import Pending
 from modules.services.identity.self_mechanics import SocialMechanics
 from modules.services.outbox.rules.rules import ReplyAdvice
-from modules.services.peers.relationships import Interaction, Relationship
+from modules.services.relationships import Interaction, Relationship
 from modules.services.rights.policy import Preference
 from tests.modules.lives.bluesky.bluesky_values import ME, START, at, chain, node, notification, post
 

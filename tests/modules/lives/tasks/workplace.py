@@ -109,7 +109,7 @@ class Workplace:
             own_handle="ada.test",
             owner=lambda: ("did:plc:owner",),
             peers=tuple,
-            follows_us=lambda _: False,
+            follows_us=lambda *_: False,
             born_at=lambda: None,
             watched=lambda: ("ada/garden",),
         )

@@ -135,7 +135,7 @@ class SoulInTown:
             own_handle="rowan.test",
             owner=lambda: ("did:plc:owner",),
             peers=tuple,
-            follows_us=lambda _: False,
+            follows_us=lambda *_: False,
             born_at=lambda: None,
             github=lambda: (LOGIN, "owner-hub"),
         )

@@ -6,6 +6,8 @@ The identity post has one form, and a claim to a GitHub name is read only where 
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.atproto.types import Actor, FeedItem, Post, ReplyRefs, StrongRef
+from adapters.atproto.types import Actor, FeedItem, Notification, Post, ReplyRefs, StrongRef
 from common.clock import FakeClock
-from common.constants import STATE_MAX_BYTES
-from common.errors import StorageError
 from common.text.graphemes import grapheme_len
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
 from modules.services.agent.attention_list import Insight, Reflection
 from modules.services.peers.registry import (
     IDENTITY_POST_MARKER,
@@ -28,81 +30,76 @@ from modules.services.peers.registry import (
     is_github_username,
     names_did,
 )
-from modules.services.peers.relationships import Relationships, read_reflection
+from modules.services.relationships import Relationship, Relationships, read_reflection
 from tests.modules.lives.bluesky.bluesky_values import START, at, did, notification, uri
 
 ADA = "ada.example.social"
 
+Opened = Callable[..., Awaitable[Relationships]]
+
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "relationships.json"
+async def store(tmp_path: Path) -> AsyncIterator[Opened]:
+    """Return a function that opens the store again as it is `days` after the start."""
+    async with AsyncExitStack() as stack:
+
+        async def opened(days: float = 0) -> Relationships:
+            database = await Database.open(tmp_path / "soul.db", MIGRATIONS)
+            stack.push_async_callback(database.close)
+            clock = FakeClock(START + timedelta(days=days))
+            people = Relationships(tmp_path / "relationships.json", database, clock)
+            await people.open()
+            return people
+
+        yield opened
 
 
-def store(path: Path, days: float = 0) -> Relationships:
-    """Return the store as it opens `days` after the start."""
-    return Relationships(path, FakeClock(START + timedelta(days=days)))
+async def met(people: Relationships, *notifications: Notification) -> Relationship:
+    """Store interactions of one account; return its memory."""
+    await people.record_interactions(notifications)
+    known = await people.get(notifications[-1].author.did)
+    assert known is not None
+    return known
 
 
-def test_a_first_meeting_is_written_as_others_know_it(path: Path) -> None:
-    store(path).record_interaction(notification(key="n1"))
-    written = json.loads(path.read_text())
-    assert written["lastUpdated"] == at()
-    assert written["relationships"] == {
-        did("ada"): {
-            "handle": ADA,
-            "did": did("ada"),
-            "displayName": "Ada",
-            "interactions": [{"type": "reply", "uri": uri("ada", "n1"), "timestamp": at(), "responded": False}],
-            "firstSeen": at(),
-            "lastInteraction": at(),
-            "sentiment": "unknown",
-            "responded": False,
-            "olderWritten": 0,
-            "olderExchanges": 0,
-            "olderFollow": False,
-        }
-    }
-
-
-def test_two_accounts_of_one_handle_are_two(path: Path) -> None:
-    people = store(path)
+async def test_two_accounts_of_one_handle_are_two(store: Opened) -> None:
+    people = await store()
     for name in ("ada", "bob"):
         item = notification(author=name, key=f"of-{name}")
-        people.record_interaction(replace(item, author=replace(item.author, handle="handle.invalid")))
+        await met(people, replace(item, author=replace(item.author, handle="handle.invalid")))
     for name in ("ada", "bob"):
-        found = store(path).get(did(name))
+        found = await (await store()).get(did(name))
         assert found is not None
         assert [one.uri for one in found.interactions] == [uri(name, f"of-{name}")]
 
 
-def test_the_same_notification_counts_once(path: Path) -> None:
-    people = store(path)
-    people.record_interaction(notification(key="n1"))
-    people.record_interaction(notification(key="n1"))
-    met = people.record_interaction(notification(key="n2", minutes=5))
-    assert len(met.interactions) == 2
-    assert met.first_seen == START
-    assert met.last_interaction == START + timedelta(minutes=5)
+async def test_the_same_notification_counts_once(store: Opened) -> None:
+    people = await store()
+    await met(people, notification(key="n1"))
+    await met(people, notification(key="n1"))
+    known = await met(people, notification(key="n2", minutes=5))
+    assert len(known.interactions) == 2
+    assert known.first_seen == START
+    assert known.last_interaction == START + timedelta(minutes=5)
 
 
-def test_only_the_newest_fifty_meetings_are_kept(path: Path) -> None:
-    people = store(path)
+async def test_only_the_newest_fifty_meetings_are_kept(store: Opened) -> None:
+    people = await store()
     for index in range(60):
-        met = people.record_interaction(notification(key=f"n{index}", minutes=index))
-    assert len(met.interactions) == 50
-    assert met.interactions[0].uri == uri("ada", "n10")
+        known = await met(people, notification(key=f"n{index}", minutes=index))
+    assert len(known.interactions) == 50
+    assert known.interactions[0].uri == uri("ada", "n10")
 
 
-def test_who_wrote_and_follows_is_known_for_it_also_after_fifty_likes(path: Path) -> None:
-    people = store(path)
+async def test_who_wrote_and_follows_is_known_for_it_also_after_fifty_likes(store: Opened) -> None:
+    people = await store()
     for index, kind in enumerate(["follow", *["reply"] * 12, *["like"] * 60]):
-        people.record_interaction(notification(key=f"n{index}", kind=kind, minutes=index))
-        people.mark_responded([uri("ada", "n1"), uri("ada", "n2")])
-    met = store(path).get(did("ada"))
-    assert met is not None
-    assert (met.times_written, met.times_written_before(uri("ada", "n72")), met.exchanges) == (12, 12, 2)
-    assert store(path).follows_us(did("ada"))
+        await met(people, notification(key=f"n{index}", kind=kind, minutes=index))
+        await people.mark_responded([uri("ada", "n1"), uri("ada", "n2")])
+    known = await (await store()).get(did("ada"))
+    assert known is not None
+    assert (known.times_written, known.times_written_before(uri("ada", "n72")), known.exchanges) == (12, 12, 2)
+    assert known.follows_us
 
 
 @pytest.mark.parametrize(
@@ -115,37 +112,34 @@ def test_who_wrote_and_follows_is_known_for_it_also_after_fifty_likes(path: Path
         (["like"] * 3 + ["reply"] * 8, "neutral"),
     ],
 )
-def test_likes_reposts_and_follows_of_late_make_the_feeling(path: Path, kinds: list[str], sentiment: str) -> None:
-    people = store(path)
+async def test_likes_reposts_and_follows_of_late_make_the_feeling(
+    store: Opened, kinds: list[str], sentiment: str
+) -> None:
+    people = await store()
     for index, kind in enumerate(kinds):
-        met = people.record_interaction(notification(key=f"n{index}", kind=kind, minutes=index))
-    assert met.sentiment == sentiment
+        known = await met(people, notification(key=f"n{index}", kind=kind, minutes=index))
+    assert known.sentiment == sentiment
 
 
-def test_an_answer_of_ours_is_remembered_with_its_post(path: Path) -> None:
-    people = store(path)
-    people.record_interaction(notification(key="n1"))
-    people.record_interaction(notification(key="n2"))
-    people.mark_responded({uri("ada", "n1")})
-    met = store(path).get(did("ada"))
-    assert met is not None
-    assert met.responded
-    assert [one.responded for one in met.interactions] == [True, False]
+async def test_an_answer_of_ours_is_remembered_with_its_post(store: Opened) -> None:
+    people = await store()
+    await met(people, notification(key="n1"))
+    await met(people, notification(key="n2"))
+    await people.mark_responded({uri("ada", "n1")})
+    known = await (await store()).get(did("ada"))
+    assert known is not None
+    assert known.responded
+    assert [one.responded for one in known.interactions] == [True, False]
 
 
-def test_an_answer_to_somebody_unknown_is_not_remembered(path: Path) -> None:
-    store(path).mark_responded({"at://nobody"})
-    assert not path.exists()
-
-
-def test_how_far_was_read_survives_and_never_moves_back(path: Path) -> None:
-    people = store(path)
+async def test_how_far_was_read_survives_and_never_moves_back(store: Opened) -> None:
+    people = await store()
     assert people.seen_at is None
     exact = "2026-01-05T12:00:00.123456Z"
     people.advance_seen_at(exact)
     people.advance_seen_at("2026-01-05T12:00:00.123Z")
     people.advance_seen_at("2026-01-05T13:59:00+02:00")
-    assert store(path).seen_at == exact
+    assert (await store()).seen_at == exact
     with pytest.raises(ValueError, match="soon"):
         people.advance_seen_at("soon")
 
@@ -160,93 +154,60 @@ def test_how_far_was_read_survives_and_never_moves_back(path: Path) -> None:
         (["like"] * 5, 90.1, False),
     ],
 )
-def test_who_stays_away_is_forgotten_friends_later(path: Path, kinds: list[str], days: float, stays: bool) -> None:  # noqa: FBT001
-    people = store(path)
+async def test_who_stays_away_is_forgotten_friends_later(
+    store: Opened, kinds: list[str], days: float, *, stays: bool
+) -> None:
+    people = await store()
     for index, kind in enumerate(kinds):
-        people.record_interaction(notification(key=f"n{index}", kind=kind))
-    assert store(path, days).prune_stale() == (0 if stays else 1)
-    assert (store(path).get(did("ada")) is not None) is stays
+        await met(people, notification(key=f"n{index}", kind=kind))
+    assert await (await store(days)).prune_stale() == (0 if stays else 1)
+    assert (await (await store()).get(did("ada")) is not None) is stays
 
 
-def test_of_a_follower_who_stays_away_the_follow_is_kept(path: Path) -> None:
-    people = store(path)
+async def test_of_a_follower_who_stays_away_the_follow_is_kept(store: Opened) -> None:
+    people = await store()
     for index, kind in enumerate(["follow", "reply", "like"]):
-        people.record_interaction(notification(key=f"n{index}", kind=kind))
-    assert [store(path, 200).prune_stale() for _ in range(2)] == [1, 0]
-    met = store(path, 200).get(did("ada"))
-    assert met is not None
-    assert (met.follows_us, met.times_written, met.interactions) == (True, 0, ())
+        await met(people, notification(key=f"n{index}", kind=kind))
+    assert [await (await store(200)).prune_stale() for _ in range(2)] == [1, 0]
+    known = await (await store(200)).get(did("ada"))
+    assert known is not None
+    assert (known.follows_us, known.times_written, known.interactions) == (True, 0, ())
 
 
-@pytest.mark.slow
-def test_however_many_it_meets_the_file_can_be_read_again_and_knows_the_latest(path: Path) -> None:
-    people = store(path)
-    with people.one_save():
-        for index in range(24_000):
-            item = notification(
-                author=f"n{index}", key="n" * 100, minutes=index, kind="follow" if index < 9 else "reply"
-            )
-            people.record_interaction(item)
-    assert path.stat().st_size > STATE_MAX_BYTES * 3 // 4
-    assert people.prune_stale() > 0
-    assert path.stat().st_size < STATE_MAX_BYTES * 3 // 4 + 100_000
-    after = store(path)
-    assert (after.notice, after.get(did("n10"))) == ("", None)
-    assert after.follows_us(did("n5"))
-    assert after.get(did("n23999")) == people.get(did("n23999"))
-
-
-@pytest.mark.slow
-def test_a_file_that_would_be_too_large_to_read_stays_as_it_was(path: Path) -> None:
-    people = store(path)
-    people.record_interaction(notification(key="n1"))
-    before = path.read_text()
-
-    def meet_many() -> None:
-        with people.one_save():
-            for index in range(12_000):
-                people.record_interaction(notification(author=f"n{index}", key="n" * 1000))
-
-    with pytest.raises(StorageError, match="would grow beyond 16 MiB"):
-        meet_many()
-    assert path.read_text() == before
-
-
-def test_who_comes_most_is_named_first_with_the_number_of_exchanges(path: Path) -> None:
-    people = store(path)
+async def test_who_comes_most_is_named_first_with_the_number_of_exchanges(store: Opened) -> None:
+    people = await store()
     for count, author in enumerate(("ada", "bob", "cleo", "dan", "eve", "fay"), start=1):
         for index in range(count):
-            people.record_interaction(met := notification(author=author, key=f"n{index}", kind="mention"))
-            people.mark_responded({met.uri})
-        people.record_interaction(notification(author=author, key="f", kind="follow"))
-    people.record_interaction(notification(author="gil", key="f", kind="follow"))
+            await met(people, seen := notification(author=author, key=f"n{index}", kind="mention"))
+            await people.mark_responded({seen.uri})
+        await met(people, notification(author=author, key="f", kind="follow"))
+    await met(people, notification(author="gil", key="f", kind="follow"))
     for index in range(9):
-        people.record_interaction(notification(author="spam", key=f"s{index}", kind="mention"))
-    assert people.closest() == [
+        await met(people, notification(author="spam", key=f"s{index}", kind="mention"))
+    assert await people.closest() == [
         f"@{name}.example.social: {count} exchanges"
         for name, count in (("fay", 6), ("eve", 5), ("dan", 4), ("cleo", 3), ("bob", 2))
     ]
 
 
-def test_who_is_answered_for_the_first_time_is_an_insight_and_an_event_kept_over_restarts(path: Path) -> None:
-    people = store(path)
+async def test_who_is_answered_for_the_first_time_is_an_insight_and_an_event_kept_over_restarts(store: Opened) -> None:
+    people = await store()
     for author, key in (("ada", "n1"), ("ada", "n2"), ("bob", "n1")):
-        people.record_interaction(met := notification(author=author, key=key))
-        people.mark_responded({met.uri})
-    people.record_interaction(notification(author="promo"))
-    reflection = store(path).reflection
+        await met(people, seen := notification(author=author, key=key))
+        await people.mark_responded({seen.uri})
+    await met(people, notification(author="promo"))
+    reflection = (await store()).reflection
     assert reflection.events == 2
     assert reflection.insights == (Insight("New Person", f"@{ADA}"), Insight("New Person", "@bob.example.social"))
-    assert json.loads(path.read_text())["reflection"]["significantEvents"] == 2
 
 
-def test_the_newest_twenty_insights_are_kept_each_once_until_self_md_takes_them_up(path: Path) -> None:
-    people = store(path)
+async def test_the_newest_twenty_insights_are_kept_each_once_until_self_md_takes_them_up(store: Opened) -> None:
+    people = await store()
     for number in range(25):
         people.note_insight("Shared", f"source {number}", significant=True)
     people.note_insight("Answered", "Which roof would you rather sleep under, the tin or the slate?")
     people.note_insight("Answered", "WHICH ROOF WOULD YOU RATHER SLEEP, and another end")
-    kept = store(path).reflection
+    kept = (await store()).reflection
     assert kept.events == 25
     assert kept.is_due
     assert len(kept.insights) == 20
@@ -255,16 +216,58 @@ def test_the_newest_twenty_insights_are_kept_each_once_until_self_md_takes_them_
         Insight("Answered", "Which roof would you rather sleep under, the tin or the slate?"),
     )
     people.integrate_insights()
-    assert store(path).reflection == Reflection()
+    assert (await store()).reflection == Reflection()
+
+
+@pytest.mark.slow
+async def test_however_many_it_meets_each_is_known_and_the_file_stays_small(store: Opened, tmp_path: Path) -> None:
+    people, many = await store(), 24_000
+    await people.record_interactions(notification(author=f"n{index}", key="n" * 700) for index in range(many))
+    people.advance_seen_at(at())
+    assert await people.prune_stale() == 0
+    assert await (await store()).counts() == (many, 0, 0)
+    assert await people.get(did("n0")) is not None
+    assert (tmp_path / "relationships.json").stat().st_size < 1_000
 
 
 @pytest.mark.parametrize("stored", [7, {"significantEvents": "x", "pendingInsights": [7, {"code": 1}, {"about": "a"}]}])
-def test_a_reflection_that_cannot_be_read_begins_anew(path: Path, stored: object) -> None:
+async def test_a_reflection_that_cannot_be_read_begins_anew(store: Opened, tmp_path: Path, stored: object) -> None:
+    path = tmp_path / "relationships.json"
     path.write_text(json.dumps({"relationships": {}, "reflection": stored}))
-    assert read_reflection(path) == store(path).reflection == Reflection()
-    people = store(path)
+    people = await store()
+    assert read_reflection(path) == people.reflection == Reflection()
     people.note_insight("Liked", "Tin sings.", significant=True)
-    assert store(path).reflection == read_reflection(path) == Reflection(1, (Insight("Liked", "Tin sings."),))
+    assert (await store()).reflection == read_reflection(path) == Reflection(1, (Insight("Liked", "Tin sings."),))
+
+
+def in_a_file(name: str, **more: object) -> dict[str, object]:
+    """Return the entry of an account in the file of an earlier version."""
+    seen = {"type": "reply", "uri": uri(name, "n1"), "timestamp": at(), "responded": True}
+    entry = {"handle": f"{name}.example.social", "did": did(name), "firstSeen": at(), "lastInteraction": at()}
+    return {**entry, "interactions": [seen], "olderExchanges": 2, "olderFollow": True, "responded": True, **more}
+
+
+async def test_the_people_in_the_file_of_an_earlier_version_are_kept_also_after_a_kill(
+    store: Opened, tmp_path: Path
+) -> None:
+    path, unreadable = tmp_path / "relationships.json", {"handle": 7, "ours": "odd"}
+    known = {did("ada"): in_a_file("ada"), did("bob"): in_a_file("bob", displayName="Bob"), "odd": unreadable}
+    before = json.dumps({"relationships": known, "seenAt": at(), "reflection": {"significantEvents": 3}})
+    path.write_text(before)
+    people = await store()
+    await people.record_interactions([notification(key="n2")])
+    assert json.loads(path.read_text())["relationships"] == {"odd": unreadable}
+    assert "1 entries cannot be read" in people.notice
+    path.write_text(before)  # as after a kill between the commit and the change of the file
+    people = await store()
+    ada = await people.get(did("ada"))
+    assert ada is not None
+    assert ([one.uri for one in ada.interactions], ada.exchanges) == ([uri("ada", "n1"), uri("ada", "n2")], 3)
+    assert ada.follows_us
+    bob = await people.get(did("bob"))
+    assert (ada.display_name, bob and bob.display_name) == ("Ada", "Bob")
+    assert (people.seen_at, people.reflection.events) == (at(), 3)
+    assert (await people.counts(), len(await people.closest())) == ((2, 0, 0), 2)
 
 
 ADA_ACTOR = Actor("did:plc:ada", "ada.example")

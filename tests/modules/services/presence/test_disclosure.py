@@ -371,7 +371,7 @@ async def test_a_subscribed_post_is_noted_once_and_nobody_is_answered(running_to
         assert await look(life) == PerceivedPosts(0, 0, 0)
         (entry,) = await told_of(life.app.services.journal, uri)
         assert (entry.entry.summary, entry.entry.line) == ("Saw a new post of @owner.test", None)
-        assert life.app.services.relationships.get(running_town.account("owner")) is None
+        assert await life.app.services.relationships.get(running_town.account("owner")) is None
         assert (await life.app.services.situation()).waits.posts == 0
         story = await life.app.services.database.run(lambda connection: story_of(connection, uri))
     assert isinstance(story, Story)

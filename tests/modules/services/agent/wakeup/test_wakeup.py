@@ -104,6 +104,9 @@ class WakeupHome:
             )
             return stands.attention + self.attention
 
+        async def bonds() -> tuple[str, ...]:
+            return self.bonds
+
         gathering = WakeupGathering(
             database=self.database,
             memories=self.memories,
@@ -112,7 +115,7 @@ class WakeupHome:
             extract=lambda: extract_from_self(SELF),
             peers=("kit.test", "mara.test"),
             attention=attention,
-            bonds=lambda: self.bonds,
+            bonds=bonds,
             timezone="UTC",
         )
         return await gathering.gather()

@@ -169,7 +169,7 @@ async def open_etiquette_outbox(
         own_handle="soul.example",
         owner=lambda: (OWNER, "owner.example"),
         peers=lambda: (PEER, "peer.example"),
-        follows_us=followers.__contains__,
+        follows_us=lambda _, did: did in followers,
         born_at=lambda: born_at,
         found=lambda: (FOUND, "found.example"),
         watched=lambda: (WORKSPACE,),

@@ -109,7 +109,7 @@ async def messaging(tmp_path: Path) -> AsyncIterator[Messaging]:
                 own_handle="alice.test",
                 owner=lambda: (bob.did, "bob.test"),
                 peers=tuple,
-                follows_us=lambda _: False,
+                follows_us=lambda *_: False,
                 born_at=lambda: None,
             )
             etiquette = Etiquette(world=world, database=database, clock=town.clock)
