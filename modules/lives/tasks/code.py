@@ -493,7 +493,7 @@ class CodeWork(TaskWorker):
             SKILL,
             "Message",
             repo=acts.repo.full_name,
-            plan=framed(told_plan(found.plan), uri=place),
+            plan=framed(told_plan(found.plan, acts.task), uri=place),
             task=framed("\n\n".join(task), uri=place),
             tests=self._before(before, lambda text: framed(text, author="tests")),
             tries="\n\n".join(told) or self.skills.section(SKILL, "No Tries").strip(),

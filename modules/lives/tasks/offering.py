@@ -450,15 +450,18 @@ _SKILL, _SECTION = "code-review", "Asked"
 TASK_CHARS = 8_000
 """The most characters of a task that one who codes or reviews is told; of a longer one its beginning and end."""
 _TEXT_CHARS = 4_000
-_LINE_CHARS, _COMMENT_CHARS, _MOST_COMMENTS, _MOST_TASKS = 200, 2_000, 10, 20
+_LINE_CHARS, _COMMENT_CHARS, _MOST_COMMENTS = 200, 2_000, 10
+_MOST_TASKS, _OTHER_CHARS = 20, 1_000
 
 
-def told_plan(plan: Plan) -> str:
-    """Return the title of a plan, its goal, its context, and its first tasks with the files that they name."""
+def told_plan(plan: Plan, task: Task) -> str:
+    """Return the title of a plan, its goal, its context, and its first tasks but `task`: files, state, description."""
     goal, context = one_line(plan.goal, _TEXT_CHARS), both_ends(clean(plan.context), _TEXT_CHARS)
-    named = [one_line(f"- {one.title} ({', '.join(one.files)})", _LINE_CHARS) for one in plan.tasks[:_MOST_TASKS]]
-    tasks = "\n".join(named) if len(named) > 1 else ""
-    more = (goal and f"Goal: {goal}", context and f"Context:\n{context}", tasks and f"Tasks:\n{tasks}")
+    others = [one for one in plan.tasks if one.number != task.number][:_MOST_TASKS]
+    named = [one_line(f"- {one.title} ({', '.join(one.files)}) [{one.status}]", _LINE_CHARS) for one in others]
+    told = (both_ends(clean(one.description), _OTHER_CHARS) for one in others)
+    tasks = "\n\n".join(f"{name}\n{words}".strip() for name, words in zip(named, told, strict=True))
+    more = (goal and f"Goal: {goal}", context and f"Context:\n{context}", tasks and f"Other tasks:\n{tasks}")
     return "\n\n".join([f"Title: {one_line(plan.title, _LINE_CHARS)}", *filter(None, more)])
 
 

@@ -63,6 +63,7 @@ class ScenarioReport:
     is_whole: bool = True
     found: dict[str, tuple[str, Verdict, str]] = field(default_factory=dict)
     _runs_told: int = 0
+    _refused: dict[str, str] = field(default_factory=dict)
 
     @property
     def specs(self) -> list[ToolSpec]:
@@ -96,11 +97,15 @@ class ScenarioReport:
             self._runs_told = self._runs_told if verdict == "cannot_be_tried" else runs
             self.found[_comparable(name)] = (one_line(name, _NAME_CHARS), cast("Verdict", verdict), saw)
         told = self.skills.subsection(SKILL, "Answers", problem or "Noted").strip()
+        self._refused.pop(_comparable(name), "")
+        if problem:
+            self._refused[_comparable(name)] = told
         return ToolAnswer(call.id, call.name, told, is_error=bool(problem))
 
     async def check(self) -> str:
-        """Return why the run may not end yet; "" if it may."""
-        return "" if self.found else self.skills.subsection(SKILL, "Answers", "No Verdict").strip()
+        """Return why the run may not end yet; "" if it may. What was refused and not reported anew is told once."""
+        refused, self._refused = "\n".join(dict.fromkeys(self._refused.values())), {}
+        return refused if self.found else self.skills.subsection(SKILL, "Answers", "No Verdict").strip()
 
     def listed(self, *verdicts: Verdict) -> str:
         """Return a line for each scenario with one of these verdicts; for all scenarios if none is given."""

@@ -29,7 +29,7 @@ from common.text.untrusted import clean, one_line
 from common.wording import told_outcome
 from modules.lives.tasks.code import CodeWork, TreeTests, shown_changes
 from modules.lives.tasks.execute import WORK_LIMIT_S, first_of, place_of_pull, until_left, until_lost
-from modules.lives.tasks.offering import TAKEN_UP, TaskActs, TaskStopped, read, told_talk, told_task
+from modules.lives.tasks.offering import TAKEN_UP, TaskActs, TaskStopped, read, told_plan, told_talk, told_task
 from modules.lives.tasks.review.handle import Checkout, PullFiles
 from modules.lives.tasks.review.judge import SKILL, review_text
 from modules.lives.tasks.review.rounds import ANSWERED, MOST_ROUNDS, OVER, REVISION, Round, RoundActs, round_of
@@ -289,12 +289,16 @@ class RevisionHandler(Handler):
     def _message(self, acts: TaskActs, pull: PullRequest, reviews: Sequence[tuple[Review, str]]) -> str:
         """Return what the agent is told: the task, the text of its pull request, and each review with its text."""
         framer, place = Framer(self.skills, self.rng), acts.held.found.issue.html_url
-        framed = framer.frame("reading", author=acts.repo.full_name, uri=place, text=told_task(acts.task))
+        plan, task = (
+            framer.frame("reading", author=acts.repo.full_name, uri=place, text=text)
+            for text in (told_plan(acts.held.found.plan, acts.task), told_task(acts.task))
+        )
         return self.skills.render(
             SKILL,
             "Revision",
             repo=acts.repo.full_name,
-            task=f"{framed}\n\n{told_talk(self.skills, framer, acts.held.talk)}".strip(),
+            plan=plan,
+            task=f"{task}\n\n{told_talk(self.skills, framer, acts.held.talk)}".strip(),
             text=framer.frame(
                 "reading",
                 author=f"@{pull.author}",

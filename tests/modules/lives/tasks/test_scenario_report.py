@@ -27,3 +27,11 @@ def test_a_verdict_names_a_whole_line_of_the_page_and_needs_a_run_since_the_one_
     earlier.append(RUN)
     assert is_taken("A visitor converts 9", "fails")
     assert [one[1] for one in report.found.values()] == ["fails", "passes"]
+
+
+async def test_a_run_does_not_end_before_it_was_told_which_verdict_was_refused() -> None:
+    report = ScenarioReport(SHIPPED, PAGE)
+    for name in ("A visitor converts 4", "A visitor converts 9"):
+        report.answer(ToolCall("2", "scenario_verdict", {"scenario": name, "verdict": "passes", "saw": "IV"}), [RUN])
+    assert await report.check()
+    assert not await report.check()
