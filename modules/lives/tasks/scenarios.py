@@ -98,7 +98,7 @@ class ScenarioReport:
             self.found[_comparable(name)] = (one_line(name, _NAME_CHARS), cast("Verdict", verdict), saw)
         told = self.skills.subsection(SKILL, "Answers", problem or "Noted").strip()
         self._refused.pop(_comparable(name), "")
-        if problem:
+        if problem == "Not Run":
             self._refused[_comparable(name)] = told
         return ToolAnswer(call.id, call.name, told, is_error=bool(problem))
 
