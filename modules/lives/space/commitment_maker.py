@@ -51,7 +51,6 @@ from modules.services.commitments.naming import (
     PlanParams,
     QueuedCommitment,
     claim_target,
-    extract_fulfillment_url,
 )
 from modules.services.commitments.policy import NEVER_DELIVERED
 from modules.services.commitments.queue import CommitmentQueue
@@ -240,7 +239,7 @@ class CommitmentMaker:
         left = tuple(one for one, kept in zip(every, done, strict=True) if kept is None)
         if left or made is None:
             return left, ""
-        return (), done_line(made, extract_fulfillment_url(made.type, made.result or {}))
+        return (), done_line(made, made.result or {})
 
     async def claim(self, planned: Sequence[PlannedCommitment]) -> tuple[PlannedCommitment, ...]:
         """Claim those that no peer has claimed, and return them; `still_claimed` tells later which claims hold."""

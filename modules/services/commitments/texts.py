@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from adapters.atproto.records import web_url
 from common.text.github_text import comment_body, without_mentions
 from common.text.untrusted import one_line
-from modules.services.commitments.naming import QueuedCommitment, title_of
+from modules.services.commitments.naming import QueuedCommitment, extract_fulfillment_url, title_of
 from modules.services.voice_phrases import Phrase
 
 ANNOUNCED_CHARS = 120
@@ -14,6 +17,7 @@ ASKED_AS_ISSUE = "<!-- soul:asked-as-issue -->"
 """The mark of an issue that somebody asked for as an issue: it goes into no plan until work on it is requested."""
 
 _QUOTED_CHARS = 1_000
+_STOOD_ALREADY = "stood there already: "
 _DONE_BY = {"create_issue": "issue opened: ", "create_plan": "plan stands: "}
 
 
@@ -32,15 +36,16 @@ def numbered_title(title: str, number: int, count: int) -> str:
     return (line if len(line) <= room else f"{line[: room - 1].rstrip()}…") + mark
 
 
-def done_line(commitment: QueuedCommitment, url: str) -> str:
+def done_line(commitment: QueuedCommitment, result: Mapping[str, Any]) -> str:
     """Return the line that other members of the room read: `Done — <title>: <url>`."""
-    title = done_title(commitment, ANNOUNCED_CHARS)
+    title, url = done_title(commitment, result, ANNOUNCED_CHARS), extract_fulfillment_url(commitment.type, result)
     return f"Done — {title}: {url}" if url else f"Done — {title}"
 
 
-def done_title(commitment: QueuedCommitment, most: int) -> str:
-    """Return the title, cut to `most` characters; words before it say that an issue or a plan was only opened."""
-    return f"{_DONE_BY.get(commitment.type, '')}{one_line(title_of(commitment), most)}"
+def done_title(commitment: QueuedCommitment, result: Mapping[str, Any], most: int) -> str:
+    """Return the title, cut to `most` characters, behind words that say what was only opened, or stood there before."""
+    by = _STOOD_ALREADY if result.get("deduplicated") else _DONE_BY.get(commitment.type, "")
+    return f"{by}{one_line(title_of(commitment), most)}"
 
 
 def told_origin(commitment: QueuedCommitment, phrase: Phrase) -> str:

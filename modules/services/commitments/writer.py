@@ -193,8 +193,8 @@ class CommitmentWriter:
         body = _whole_body(answer) if answer else ""
         return body if len(body) > RICH_CHARS or not is_issue else thin
 
-    async def tell_kept(self, commitment: QueuedCommitment, url: str) -> str:
-        """Return a post, in the SOUL's own words, that a commitment was fulfilled; it ends with the link.
+    async def tell_kept(self, commitment: QueuedCommitment, result: Mapping[str, Any]) -> str:
+        """Return a post, in the SOUL's own words, on what came of a commitment; it ends with the link.
 
         "" if the words of the model do not fit.
 
@@ -206,13 +206,14 @@ class CommitmentWriter:
             SKILL,
             "Announcement Message",
             said=one_line(commitment.source_reply_text, _TITLE_CHARS),
-            what=done_title(commitment, _TITLE_CHARS),
+            what=done_title(commitment, result, _TITLE_CHARS),
         )
         about = QuestionFacts("announcement")
         said = await self.sentences.ask(
             SentenceQuestion(SKILL, asked, _TELL, "Announcement Tool", about, _POST_TOKENS, "commitment")
         )
         ours = "\n".join(self.skills.section(SKILL, name) for name in (SYSTEM_SECTION, "Announcement Message"))
+        url = extract_fulfillment_url(commitment.type, result)
         words = fitting_words(said.replace(url, " "), told=ours)
         return fit_post_text(words, url) if words else ""
 
@@ -354,21 +355,20 @@ class Announcer:
         return next((one for one in told if one.state != "done"), told[0])
 
     async def _announce(self, commitment: QueuedCommitment, result: Mapping[str, Any]) -> Progress:
-        url = extract_fulfillment_url(commitment.type, result)
         if commitment.source == "space":
-            return await self._in_room(commitment, url)
-        if not url or not commitment.source_thread_uri.startswith("at://"):
+            return await self._in_room(commitment, result)
+        if not extract_fulfillment_url(commitment.type, result) or not commitment.source_thread_uri.startswith("at://"):
             return Progress("done", "there is no link, or no thread to tell it in")
         if commitment.type == "post_bluesky":
             return Progress("done", "the post stands where they are")
-        return await self._on_bluesky(commitment, url)
+        return await self._on_bluesky(commitment, result)
 
-    async def _in_room(self, commitment: QueuedCommitment, url: str) -> Progress:
+    async def _in_room(self, commitment: QueuedCommitment, result: Mapping[str, Any]) -> Progress:
         target = announcement_target(commitment.id)
         known = await self.outbox.standing("space_chat", target)
         if known.intent and _settled([known.intent]):
             return Progress("done")
-        body = SpaceChatBody(**origin(commitment), text=done_line(commitment, url))
+        body = SpaceChatBody(**origin(commitment), text=done_line(commitment, result))
         if self.where is not None:
             said = commitment.source_reply_text
             room_id = commitment.params.room_id
@@ -376,7 +376,7 @@ class Announcer:
         cause = commitment.source_thread_uri
         return await self._submit(ProposedAction(body, target, cause_id=cause, urgent=True))
 
-    async def _on_bluesky(self, commitment: QueuedCommitment, url: str) -> Progress:
+    async def _on_bluesky(self, commitment: QueuedCommitment, result: Mapping[str, Any]) -> Progress:
         ours = await self._commitment_post(commitment)
         if ours is None or self.writer is None:
             return Progress("done", "the reply that made the commitment is gone")
@@ -389,7 +389,7 @@ class Announcer:
             return Progress("waits", f"busy with {self.attention.mode}")
         try:
             async with self.attention.take(_LOOP):
-                text = await self.writer.tell_kept(commitment, url) or self._plain(commitment, url)
+                text = await self.writer.tell_kept(commitment, result) or self._plain(commitment, result)
         except Fatal:
             raise
         except SoulError as error:
@@ -420,9 +420,11 @@ class Announcer:
                 return Progress("waits", reason, not_before=again)
             ours = other
 
-    def _plain(self, commitment: QueuedCommitment, url: str) -> str:
-        """Return the fixed text for the announcement if the model finds no words."""
-        named = f"fulfillment.{commitment.type}"
+    def _plain(self, commitment: QueuedCommitment, result: Mapping[str, Any]) -> str:
+        """Return the fixed text for the announcement if the model finds no words; the link alone if it stood before."""
+        named, url = f"fulfillment.{commitment.type}", extract_fulfillment_url(commitment.type, result)
+        if result.get("deduplicated"):
+            return url
         return self.phrase(named if named in FORMS else "fulfillment.default", url=url)
 
     async def _submit(self, action: ProposedAction) -> Progress:

@@ -14,7 +14,7 @@ import pytest
 from adapters.github.types import Repo
 from common.constants import GITHUB_BODY_MAX_CHARS
 from modules.services.commitments import policy, texts
-from modules.services.commitments.acts import work_of
+from modules.services.commitments.acts import plan_result, work_of
 from modules.services.commitments.naming import (
     CommitmentRequest,
     QueuedCommitment,
@@ -285,8 +285,13 @@ def test_a_title_is_one_line_that_fits(title: str, number: int, count: int, expe
 
 def test_the_room_hears_the_title_and_never_the_body() -> None:
     long = queued(title="x" * 500, description="the whole body")
-    assert texts.done_line(long, "https://g/1") == f"Done — issue opened: {'x' * 120}: https://g/1"
-    assert texts.done_line(queued(title="Two\nlines"), "") == "Done — issue opened: Two lines"
+    made = {"issues": [{"url": "https://g/1"}]}
+    assert texts.done_line(long, made) == f"Done — issue opened: {'x' * 120}: https://g/1"
+    assert texts.done_line(queued(title="Two\nlines"), {}) == "Done — issue opened: Two lines"
+    plan = queued(kind="create_plan", title="Checklist")
+    assert texts.done_line(plan, plan_result(2, "https://g/2")) == "Done — plan stands: Checklist: https://g/2"
+    stood = plan_result(2, "https://g/2") | {"deduplicated": True}
+    assert texts.done_line(plan, stood) == "Done — stood there already: Checklist: https://g/2"
 
 
 @pytest.mark.parametrize(("count", "drafts"), [(None, 1), (0, 1), (3, 3), ("2", 2), (99, 5), (True, 1), ("many", 1)])

@@ -349,8 +349,19 @@ async def test_a_kept_commitment_is_told_without_other_links_names_or_our_own_in
 ) -> None:
     model.plays(calls(("tell_it_is_done", json.dumps({"sentence": said}))))
     url = "https://github.com/acme/site/issues/1"
-    assert await writer.tell_kept(queued(thread=THREAD, source="bluesky"), url) == (told and f"{told}\n\n{url}")
+    made = {"issues": [{"url": url}]}
+    assert await writer.tell_kept(queued(thread=THREAD, source="bluesky"), made) == (told and f"{told}\n\n{url}")
     assert "issue opened: " in asked(model)
+
+
+async def test_of_a_comment_that_stood_already_the_model_is_not_told_that_it_is_done_now(
+    writer: CommitmentWriter, model: ScriptedModel
+) -> None:
+    model.plays(calls(("tell_it_is_done", json.dumps({"sentence": "That was on the issue already."}))))
+    result = {"url": "https://github.com/acme/site/issues/1#issuecomment-1", "id": 1, "deduplicated": True}
+    promised = queued(kind="comment_issue", title="Comment on acme/site#1", thread=THREAD, source="bluesky")
+    assert (await writer.tell_kept(promised, result)).endswith(f"\n\n{result['url']}")
+    assert "stood there already: Comment on acme/site#1" in asked(model)
 
 
 async def test_where_no_words_can_be_found_it_is_done_all_the_same(
