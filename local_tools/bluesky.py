@@ -20,7 +20,7 @@ from common.clock import Clock, span
 from common.constants import PORTABLE_MAX_GRAPHEMES
 from common.provenance import Provenance
 from common.settings import Approval
-from common.text.graphemes import fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
+from common.text.graphemes import grapheme_len, leading_sentences
 from common.text.untrusted import clean_value, one_line
 from local_tools.bluesky_turns import (
     ActorInput,
@@ -56,7 +56,7 @@ from local_tools.bluesky_turns import (
 from local_tools.words import REASON_CHARS, ToolWords, subject_of
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem, calls_for_answer
-from modules.lives.bluesky.types import SILENCE_TOOL, Act, ActTerms, ExpressionTurn, MadeThing, Published, ThreadTurn
+from modules.lives.bluesky.types import SILENCE_TOOL, Act, ActTerms, ExpressionTurn, Published, ThreadTurn
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.services.agent.tools.executor import look_up_named
@@ -67,13 +67,13 @@ from modules.services.outbox.bodies import DeleteBody, FollowBody
 from modules.services.outbox.departures import SOON_S
 from modules.services.outbox.types import Wait
 from modules.services.peers.own_identity import FOLLOWS, find_own_record
+from modules.services.peers.registry import github_url
 from modules.services.pictures.choosing import ChosenPicture, bare_words
 from modules.services.plans.events import tells_link
 from modules.services.rights import store
 from modules.services.rights.mute import change_mute, withdrawn_line
 from modules.services.rights.policy import ASKED
 from modules.services.skills.skills import Framer, Skills
-from modules.services.voice_phrases import Phrase
 from modules.services.work.types import Disposition
 
 _SENDING_S = 45.0
@@ -92,14 +92,12 @@ class BlueskyTools:
         *,
         skills: Skills,
         rng: random.Random,
-        phrase: Phrase,
     ) -> None:
         self._atproto = atproto
         self._publisher = publisher
         self._check = ReplyCheck(publisher, judge)
         self._skills = skills
         self._rng = rng
-        self._phrase = phrase
         self.words = ToolWords(skills, "bluesky-tools")
         self.looks = looks(self.words, partial(self.framed, uri="Bluesky"))
 
@@ -123,14 +121,14 @@ class BlueskyTools:
         text = fitted(corrected(args.text, turn), turn, most)
         text = bare_account(text, thread.account) if thread else text
         if thread and thread.revisions.told_before and await self._check.problem(text, thread, turn):
-            text = completed("", thread, self._phrase, most)
+            text = completed("", thread, most)
         if shown and (too_long := text_problem(text, most)):
             return self.answered(refused(too_long), "replied", ends=False)
         if f"@{self._atproto.handle}" in text.lower():
             return self.words.error("Own Handle", handle=self._atproto.handle)
         if thread and (instead := await self._instead_of(text, thread, turn, target)):
             return instead
-        text = completed(text, thread, self._phrase, most) if thread else text
+        text = completed(text, thread, most) if thread else text
         is_given = shown is None and gives(text, turn)
         adds = is_given and names_post(turn, target.uri, args.post_uri)
         is_order = adds or (is_given and names_author(turn, target.uri))
@@ -378,42 +376,29 @@ def _ways_out(turn: Turn) -> dict[str, bool]:
     return {"may_like": may_end_without_words(turn), "may_be_silent": may_stay_silent(turn)}
 
 
-_WORDS_CHARS = 90
-
-
-def completed(text: str, thread: ThreadTurn, phrase: Phrase, most: int) -> str:
-    """Return `text` with the links of what the turn made, and with our account on GitHub if that is due.
+def completed(text: str, thread: ThreadTurn, most: int) -> str:
+    """Return `text` with the links of what the turn made, and to our account on GitHub if that is due, without words.
 
     Its last sentences are dropped to make room, but for no link except the last one. A plan stands for its workspace.
     """
-    account = "" if told_account(text, thread.account) else phrase("bluesky.github_account", username=thread.account)
+    account = "" if told_account(text, thread.account) else github_url(thread.account)
     room = most - grapheme_len(account) - 1 if account else most
-    found = [MadeThing("plan_made", url) for url in (thread.revisions.found,) if url]
-    made = thread.revisions.made or found
-    made = [one for one in made if one.kind != "workspace_made"] or made
-    text = _with_link(text, made[-1], phrase, room) if made else text
-    for one in made[:-1]:
-        more = f"{text} {_line(one, phrase)}"
-        text = text if tells_link(text, one.url) or grapheme_len(more) > room else more
+    made = [one for one in thread.revisions.made if one.kind != "workspace_made"] or thread.revisions.made
+    links = [one.url for one in made] or [url for url in (thread.revisions.found,) if url]
+    text = _with_link(text, links[-1], room) if links else text
+    for url in links[:-1]:
+        more = f"{text} {url}"
+        text = text if tells_link(text, url) or grapheme_len(more) > room else more
     return add_sentence(text, account, most) if account else text
 
 
-def _with_link(text: str, made: MadeThing, phrase: Phrase, most: int) -> str:
-    if tells_link(text, made.url):
+def _with_link(text: str, url: str, most: int) -> str:
+    if tells_link(text, url):
         return text
-    line = _line(made, phrase)
-    if grapheme_len(line) > most:
-        return fit_post_text("", made.url, most)
     prose = text.rstrip()
-    if grapheme_len(prose) + 1 + grapheme_len(line) > most:
-        prose = leading_sentences(prose, most - grapheme_len(line) - 1)
-    return f"{prose} {line}".strip()
-
-
-def _line(made: MadeThing, phrase: Phrase) -> str:
-    words = truncate_graphemes("; ".join(made.words), _WORDS_CHARS)
-    kind = "plan_made" if made.kind == "plan_extended" and not words else made.kind
-    return phrase(f"bluesky.{kind}", url=made.url, **({"tasks": words} if kind == "plan_extended" else {}))
+    if grapheme_len(prose) + 1 + grapheme_len(url) > most:
+        prose = leading_sentences(prose, most - grapheme_len(url) - 1)
+    return f"{prose} {url}".strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,6 @@ from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.outbox.bodies import PostBody
 from tests.outbox_rows import counted, newest_intents
 from tests.running_town import RunningSoul, RunningTown, awake, prompt_of
-from tests.shipped_skills import phrase
 from town.atproto.index import FOLLOW, POST, PROFILE
 from town.atproto.service import Fault
 from town.model.types import Completion
@@ -422,24 +421,24 @@ def thread_turn(*made: MadeThing, found: str = "", account: str = "") -> ThreadT
 @pytest.mark.parametrize("thing", [PLAN, WIDER])
 @pytest.mark.parametrize("account", ["", "rowan"])
 def test_the_link_is_told_once_and_the_text_gives_way(text: str, thing: MadeThing, account: str) -> None:
-    told = completed(text, thread_turn(thing, account=account), phrase, 300)
+    told = completed(text, thread_turn(thing, account=account), 300)
     assert grapheme_len(told) <= 300
     assert told.count(URL) == 1
-    assert ("`rowan`" in told) is bool(account)
+    assert ("https://github.com/rowan" in told) is bool(account)
 
 
 def test_nothing_is_put_after_a_reply_that_made_nothing() -> None:
-    assert completed("Good morning.", thread_turn(), phrase, 300) == "Good morning."
+    assert completed("Good morning.", thread_turn(), 300) == "Good morning."
 
 
 def test_the_plan_that_was_found_is_told_and_what_is_longer_is_no_link_to_it() -> None:
-    told = completed(f"See {URL}2.", thread_turn(found=URL), phrase, 300)
-    assert told == f"See {URL}2. The plan is here: {URL}"
+    told = completed(f"See {URL}2.", thread_turn(found=URL), 300)
+    assert told == f"See {URL}2. {URL}"
 
 
 def test_of_several_things_the_last_is_told_also_without_words_of_its_own() -> None:
     made = (MadeThing("workspace_made", "https://x.test/w"), PLAN)
-    assert completed("", thread_turn(*made), phrase, 300) == f"The plan is here: {URL}"
+    assert completed("", thread_turn(*made), 300) == URL
 
 
 def test_of_several_things_each_link_that_the_words_lack_is_told_if_it_fits() -> None:
@@ -449,7 +448,7 @@ def test_of_several_things_each_link_that_the_words_lack_is_told_if_it_fits() ->
         (f"Here: {first.url}", 300, {first.url, second.url}),
         (SENTENCE, 120, {second.url}),
     ):
-        text = completed(said, thread_turn(first, second), phrase, most)
+        text = completed(said, thread_turn(first, second), most)
         assert {one.url for one in (first, second) if text.count(one.url) == 1} == told
 
 

@@ -238,10 +238,12 @@ def github_url(username: str) -> str:
 
 
 def tells_username(text: str, username: str) -> bool:
-    """Return whether a text gives a GitHub username: in backticks, as a link to the account, or before "on GitHub"."""
+    """Return whether a text gives a GitHub username: in backticks, as a link to the account, or beside "GitHub"."""
     name = re.escape(username)
-    told = rf"`@?{name}`|(?<![\w.-])github\.com/{name}(?![\w-])|(?<![\w-]){name} on github\b"
-    return re.search(told, text, re.IGNORECASE) is not None
+    told = rf"`@?{name}`|(?<![\w.-])github\.com/{name}(?![\w/-])"
+    beside = rf"(?<![\w./@-]){name}(?![\w-]|\.\w)"
+    is_beside = re.search(beside, text, re.IGNORECASE) and re.search(r"\bgithub(?!\.com)", text, re.IGNORECASE)
+    return is_beside is not None or re.search(told, text, re.IGNORECASE) is not None
 
 
 def names_did(shown: str, did: str) -> bool:

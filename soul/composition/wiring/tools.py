@@ -66,7 +66,6 @@ def _bluesky_tools(services: Services, state: BlueskyState, commitments: Commitm
         judge,
         skills=skills,
         rng=services.rng,
-        phrase=services.phrases.phrase,
     )
     accounts = AccountTools(
         atproto,

@@ -264,7 +264,7 @@ async def test_its_own_posts_may_be_answered_and_quoted_as_its_account_chose(run
 
 WORK = "@rowan.test shall we open a workspace for the weir and write a plan with two tasks?"
 BARE = "Two tasks suit me: the gate first, then the screen."
-TOLD = "I am `sh-rowan` on GitHub."
+TOLD = "https://github.com/sh-rowan"
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,9 @@ def test_the_owner_is_always_answered_and_work_is_taken_on_only_at_their_word() 
         ("Measured one; I am `tin-soul` there.", True),
         ("See https://github.com/tin-soul-two for another.", False),
         ("I am Tin-Soul on GitHub.", True),
+        ("Auf GitHub heiße ich tin-soul.", True),
+        ("Bei GitHub heißt sie tin-soul.example.", False),
+        ("Tin-soul, siehe https://github.com/acme/weir", False),
     ],
 )
 def test_the_account_on_github_is_told_once_in_a_thread_about_work(said: str, *, told: bool) -> None:
