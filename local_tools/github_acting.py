@@ -180,7 +180,7 @@ class IssueCreateInput(InRepository):
 
 
 class IssueUpdateInput(InRepository):
-    """A change of an issue. An empty text changes nothing; an empty list takes all labels or assignees away."""
+    """A change of an issue. An empty text changes nothing; an empty list takes all away where nothing else is given."""
 
     issue_number: int = Field(ge=1)
     title: Title = ""

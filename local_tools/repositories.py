@@ -166,6 +166,7 @@ class RepositoryTools:
         return await self._acting.with_added(made, issue, sent)
 
     async def update(self, args: IssueUpdateInput, turn: Turn) -> ToolResult:
+        args = _without_empty_lists(args)
         repo = self._acting.place(args.owner, args.repo, turn)
         read = (await self._github.get_issue(repo, args.issue_number)).or_raise()
         if args.body.strip() and CUT in _of_issue(read) and body_digest(read.body) not in turn.shown_whole:
@@ -175,7 +176,8 @@ class RepositoryTools:
         body = _update(args, repo, read)
         key = f"{args.issue_number} {body_digest(body.as_json)}"
         sent = await self._acting.send(body, key, turn, again=True)
-        told = self._acting.told({"success": True, "issue": {"number": args.issue_number, "url": sent.result_uri}})
+        issue = {"number": args.issue_number, "url": sent.result_uri}
+        told = self._acting.told({"success": True, "issue": issue, "changed": body.about})
         return await self._acting.with_added(told, body, sent)
 
     def _is_ours(self, repo: Repo) -> bool:
@@ -242,6 +244,17 @@ def repository_tools(services: GitHubToolServices) -> Sequence[Tool]:
         act("github_star_repo", InRepository, handler=tools.star),
         far("github_follow_user", AccountInput, handler=tools.follow, holdable=True),
     )
+
+
+def _without_empty_lists(args: IssueUpdateInput) -> IssueUpdateInput:
+    """Return the change without its empty lists, unless one of them is all that it gives.
+
+    Models fill every parameter of a call; only a call with a single list means to empty it.
+    """
+    given = [one for one in (args.title.strip(), args.body.strip(), args.state, args.labels, args.assignees) if one]
+    lists = {"labels": args.labels, "assignees": args.assignees}
+    empty = [name for name, names in lists.items() if names == []]
+    return args.model_copy(update=dict.fromkeys(empty)) if given or len(empty) > 1 else args
 
 
 def _update(args: IssueUpdateInput, repo: Repo, issue: Issue) -> IssueUpdateBody:

@@ -227,8 +227,12 @@ async def test_the_labels_and_assignees_of_an_issue_can_be_emptied_and_stay_wher
     issue = repo.issues[1]
     assert issue is not None
     await working.done("github_update_issue", issue_number=1, title="The gate")
-    assert (len(issue.labels), len(issue.assignees)) == (1, 1)
-    await working.done("github_update_issue", issue_number=1, labels=[])
+    filled = {"title": "A gate", "body": "", "state": "", "labels": [], "assignees": []}
+    await working.done("github_update_issue", issue_number=1, **filled)
+    assert (issue.title, len(issue.labels), len(issue.assignees)) == ("A gate", 1, 1)
+    assert (await working.use("github_update_issue", issue_number=1, **filled | {"title": ""})).is_error
+    emptied = await working.done("github_update_issue", issue_number=1, title="", body="", labels=[])
+    assert "labels none" in emptied["changed"]
     assert (len(issue.labels), len(issue.assignees)) == (0, 1)
     await working.done("github_update_issue", issue_number=1, assignees=[])
     assert (len(issue.labels), len(issue.assignees)) == (0, 0)
