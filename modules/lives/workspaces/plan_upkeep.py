@@ -45,7 +45,7 @@ from modules.services.outbox.github_writer import GitHubWriter, act_key
 from modules.services.peers.registry import PeerRegistry
 from modules.services.plans.compose import issues_taken_up
 from modules.services.plans.events import TaskEvent
-from modules.services.plans.types import FoundPlan, PlanKey, PlanLabel, Task, claim_key
+from modules.services.plans.types import FoundPlan, PlanKey, PlanLabel, claim_key
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases import Phrase
 from modules.services.workspaces.acting import ActingTurns
@@ -434,7 +434,7 @@ class SweepStep(CycleStep):
         orphaned = await find_orphaned_tasks(requests, reading, found.repo, held)
         for dead in [*find_dead_claims(reading, held), *orphaned]:
             place = claim_key(found.repo.owner, found.repo.name, found.number, dead.task.number)
-            if dead.closed and not await self._heeds_owner(found, dead.task, dead.closed):
+            if dead.closed and not await self._heeds_owner(found, dead, dead.closed):
                 continue
             # NOTE(self): only one SOUL does it: each that writes the same line of the plan would find its own write.
             if not self.acting.ask_for_turn(f"sweep:{place}", of=dead.holder if dead.is_decided else ""):
@@ -445,12 +445,13 @@ class SweepStep(CycleStep):
                 await self._report(found, dead, place, learned)
         return swept
 
-    async def _heeds_owner(self, found: FoundPlan, task: Task, closed: PullRequest) -> bool:
+    async def _heeds_owner(self, found: FoundPlan, dead: DeadClaim, closed: PullRequest) -> bool:
         """Leave a task alone if the owner closed its pull request; return False if that cannot be read now."""
         by_owner = (await self.reader.is_closed_by_owner(found.repo, closed)).or_else(None)
-        place = TaskPlace(found.repo, found.number, task.number, task.title)
+        place = TaskPlace(found.repo, found.number, dead.task.number, dead.task.title)
         if by_owner and not await self.orders.is_left(place):
             await self.orders.leave(place)
+            await self._record(found, dead, "you closed its pull request, so it is left alone")
         return by_owner is not None
 
     async def _report(self, found: FoundPlan, dead: DeadClaim, place: str, learned: str) -> None:

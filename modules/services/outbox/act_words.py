@@ -7,7 +7,7 @@ whole.
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from adapters.atproto.records import parse_at_uri, web_url
 from common.person import account_words
@@ -94,9 +94,7 @@ def act_words(connection: sqlite3.Connection, intent: Intent) -> ActWords:
         what = f"direct message to {account_words(handle)}" if handle else "direct message"
         return ActWords(what, _answered(connection, body), handle, body.text)
     if isinstance(body, DeleteBody | ThreadgateBody):
-        own = store.at_address(connection, body.uri)
-        is_post = isinstance(body, DeleteBody) and not body.did
-        return ActWords("delete a post of its own" if is_post else body.deed, own.body.public_text if own else "")
+        return _on_own_record(connection, body)
     if isinstance(body, OnGitHub):
         title = "" if body.about else getattr(body, "title", "")
         text = _beginning(body.words) if isinstance(body, _WRITTEN) else ""
@@ -107,6 +105,15 @@ def act_words(connection: sqlite3.Connection, intent: Intent) -> ActWords:
     older = store.draft_numbers(connection).get(intent.replaces) if intent.replaces and intent.state == "held" else 0
     what = f"{deed(intent.kind)} to replace number {older}" if older else deed(intent.kind)
     return ActWords(what, ours=ours or web_url(intent.target) or intent.target)
+
+
+def _on_own_record(connection: sqlite3.Connection, body: DeleteBody | ThreadgateBody) -> ActWords:
+    own = store.at_address(connection, body.uri)
+    if own and isinstance(own.body, LikeBody | RepostBody):
+        undone = act_words(connection, own)
+        return replace(undone, what=f"take back the {undone.what}")
+    is_post = isinstance(body, DeleteBody) and not body.did
+    return ActWords("delete a post of its own" if is_post else body.deed, own.body.public_text if own else "")
 
 
 def end_of(connection: sqlite3.Connection, intent: Intent) -> str:

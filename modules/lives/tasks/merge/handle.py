@@ -322,6 +322,8 @@ class MergeHandler(Handler):
             # NOTE(self): a change that GitHub lists ends the pause; the base and checks change unlisted.
             pause_s = seldom_s(self.clock.since(parse_iso(acts.pull.updated_at)), LOOK_AGAIN_S, LEFT_ALONE_S)
             return replace(disposition, retry_in_s=max(disposition.retry_in_s, pause_s))
+        for name in ("merge", "asked-merge"):
+            await self.outbox.withdraw_begun(f"{name}:{acts.key}@", "the pull request is closed")
         return await self._merged(acts) if acts.pull.merged else await self._closed(acts, trusted)
 
     async def _handle_open(self, item: WorkItem, acts: PullActs, trusted: TrustedAccounts) -> Disposition:
@@ -534,8 +536,10 @@ class MergeHandler(Handler):
         if isinstance(issue, Err):
             return Disposition("later", "unread", issue.error, LOOK_AGAIN_S)
         place = place_of_pull(acts.repo, acts.pull)
-        if place and trusted.why(issue.data.closer) == "owner":
+        if place and trusted.why(issue.data.closer) == "owner" and not await self.orders.is_left(place):
             await self.orders.leave(place)
+            summary = f"You closed {acts.key}: its task is left alone"
+            await self.journal.record(_entry(acts, summary, line="done"))
         closed = acts.give_back("")[1]
         if (await self.outbox.standing(closed.kind, closed.target)).active:
             await self._delete_branch(acts)

@@ -466,7 +466,10 @@ async def test_the_day_tells_what_was_unfollowed_deleted_approved_and_changed_at
     home, goals = running_town.make_home("rowan", SOUL_APPROVAL="drafts", SOUL_TIMEZONE="UTC"), "# Goals\n\n- Flour.\n"
     async with awake(home, clock=at_noon()) as life:
         services = life.app.services
+        theirs, _ = running_town.network.post_as(running_town.account("kit"), "Zinc creeps.")
         orders = {
+            f"Like {theirs}": call("bluesky_like", post_uri=theirs),
+            f"Undo your like of {theirs}": call("bluesky_delete_post", post_uri=theirs, what="like"),
             "Follow kit.test": call("bluesky_follow", did="kit.test"),
             "Unfollow kit.test": call("bluesky_unfollow", did="kit.test"),
             "Post: Flour is dust.": call("bluesky_post", text="Flour is dust."),
@@ -474,7 +477,6 @@ async def test_the_day_tells_what_was_unfollowed_deleted_approved_and_changed_at
             "Write something about tin": call("bluesky_post", text="Tin rusts."),
             "Put flour into your goals": call("self_update", file="GOALS.md", content=goals, reason="a wish"),
         }
-        running_town.account("kit")
         for line, step in orders.items():
             running_town.mind.answer = playing([step, Completion("Well.")])
             await answered(life.app.owner, line)
@@ -492,8 +494,9 @@ async def test_the_day_tells_what_was_unfollowed_deleted_approved_and_changed_at
     assert {"Queued unfollow: @kit.test", "Sent unfollow: @kit.test"} <= {*written}
     assert not any("graph.follow" in one for one in written)
     assert "Flour is dust" not in found.content, "it was deleted"
-    assert lines["also done"] == "deletion (1), unfollow (1)"
+    assert lines["also done"] == "deletion (2), unfollow (1)"
     assert "post: “Flour is dust.” (deleted since)" in lines["ordered"]
+    assert "take back the like of @kit.test: “Zinc creeps.” (done)" in lines["ordered"]
     assert "delete a post of its own: “Flour is dust.” (done)" in lines["ordered"]
     assert "GOALS.md changed (done)" in lines["ordered"]
     assert lines["approved"] == "post: “Tin rusts.” (done)"
