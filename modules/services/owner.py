@@ -27,6 +27,7 @@ from common.person import tied
 from common.provenance import Provenance
 from common.session_keys import OWNER_SESSION
 from common.settings import Approval
+from common.text.handles import given_handles, linked_handles
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.journal.rows import Journal
@@ -302,6 +303,7 @@ class OwnerTalk:
             importance="owner",
             origin=Provenance.OWNER,
             request=request_in(rows, message.text) if message else None,
+            accounts=accounts_in(rows),
         )
         try:
             await self.renew_context()
@@ -347,6 +349,12 @@ class OwnerTalk:
             session_id=session_id,
             about=OwnerFacts(line if message else "", situation, is_first, earlier),
         )
+
+
+def accounts_in(rows: Sequence[MessageRow]) -> dict[str, str]:
+    """Return the handles in the owner's lines of a talk; each may be looked up as it stands there."""
+    said = _texts(row for row in rows if row.role == "user" and not row.is_note and row.provenance is Provenance.OWNER)
+    return {handle: handle for line in said for handle in (*given_handles(line), *linked_handles(line))}
 
 
 def request_in(rows: Sequence[MessageRow], line: str) -> OwnerRequest:

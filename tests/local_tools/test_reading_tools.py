@@ -19,9 +19,12 @@ from modules.services.outbox.bodies import LikeBody
 from modules.services.outbox.types import ProposedAction
 from tests.hasty_clock import HastyClock
 from tests.modules.lives.bluesky.test_preferences import declare
-from tests.running_town import RunningSoul, RunningTown, awake, open_running_town
+from tests.owner_lines import answered
+from tests.running_town import RunningSoul, RunningTown, awake, call, open_running_town
+from tests.scenarios.test_scenario_change_of_mind import playing
 from town.atproto.index import FOLLOW, GENERATOR, LIST, LIST_ITEM, PROFILE, STARTER_PACK
 from town.atproto.service import Fault
+from town.model.types import Completion
 
 NOW = "2026-01-05T12:00:00.000Z"
 OWN = Turn("reading", Provenance.SELF, cause_id="reading")
@@ -184,6 +187,25 @@ async def test_the_posts_of_one_account_are_read_by_its_handle_its_profile_and_i
         await use(life, "bluesky_search", among_others, query="moss")
         known = await use(life, "bluesky_read_feed", among_others, address=address)
         assert not known.is_error, "a handle that was shown is an account that is known"
+
+
+async def test_a_handle_in_an_earlier_line_of_the_owner_is_known_and_one_in_others_words_is_not(
+    running_town: RunningTown,
+) -> None:
+    running_town.network.post_as(running_town.account("sam"), "Ask eve.test about moss.")
+    running_town.account("eve")
+    refused = []
+    async with awake(running_town.make_home("rowan")) as life:
+        for line, address in (
+            ("Which moss does sam.test mean?", "sam.test"),
+            ("And what else?", "sam.test"),
+            ("Who can be asked?", "eve.test"),
+        ):
+            steps = [call("bluesky_read_feed", address=address), Completion("Well.")]
+            running_town.mind.answer = playing(steps)
+            await answered(life.app.owner, line)
+            refused.append("no new handle" in running_town.mind.asked[-1].messages[-1].text)
+    assert refused == [False, False, True]
 
 
 async def test_of_its_own_posts_those_that_answer_nobody_bring_in_nobodys_words(running_town: RunningTown) -> None:

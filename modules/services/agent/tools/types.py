@@ -93,7 +93,8 @@ class Turn:
         hold: set by the executor for one call: why the act was not ordered and waits for approval, else "".
         request: the owner's words that it is about; None if it is about somebody else's words or nobody's.
         is_ordered: set by the executor for one call: whether a judge of `request` alone found that it asks for it.
-        accounts: the DIDs of the handles that its task names and of those that it was shown, by handle in lower case.
+        accounts: the handles that its task or the owner's earlier lines name, and those that it was shown, in lower
+            case, with what each may be looked up by: its DID, or in the owner's lines the handle itself.
         shown_whole: the SHA-256 of each text that it was shown whole and may replace.
         written: set by the executor for one call: the model's arguments if the owner's line replaced some of them,
             else None. They may repeat others' words.
