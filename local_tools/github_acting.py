@@ -327,7 +327,8 @@ class GitHubActing:
         settled = await self.services.outbox.settled(act.active.id)
         if settled is None:
             raise ToolStopped(self.words.done("On Its Way"))
-        if waits := self.words.waits(settled.state, settled.error):
+        number = await self.services.outbox.draft_number(settled.id)
+        if waits := self.words.waits(settled.state, settled.error, number):
             raise ToolStopped(waits)
         if settled.state != "done":
             self.words.stop("Not Done", reason=one_line(settled.error or settled.state, REASON_CHARS))

@@ -131,10 +131,10 @@ class ToolWords:
         """Return an answer; `held`: the act waits for the owner's approval."""
         return ToolResult(self.answer(name, **values), outcome=Disposition("", held=held))
 
-    def waits(self, state: str, reason: str | None = "") -> ToolResult | None:
-        """Return the answer that an act waits for the owner's approval (`held`), with the reason, or to be sent."""
+    def waits(self, state: str, reason: str | None = "", number: int = 0) -> ToolResult | None:
+        """Return the answer that an act waits for the owner's approval (`held`), as this draft, or to be sent."""
         if state == "held":
-            return self.done("Held", held=True, reason=one_line(told_reason(reason or ""), REASON_CHARS))
+            return self.done("Held", held=True, reason=one_line(told_reason(reason or ""), REASON_CHARS), number=number)
         return self.done("On Its Way") if state in {"waits", "pending", "sending"} else None
 
     def error(self, name: str, **values: object) -> ToolResult:

@@ -392,7 +392,10 @@ async def test_with_drafts_an_act_without_words_waits_unless_the_owner_names_its
             town_github.network.open_issue(working.watched_repo(), town_github.repo.owner, title="Old", body="")
         told = await working.use(tool, turn, **arguments)
         (act,) = await life.app.services.outbox.by_cause("owner")
+        number = await life.app.services.outbox.draft_number(act.id)
     assert (act.state == "held", told.outcome.held) == (is_shown, is_shown)
+    if is_shown and tool.startswith("github_"):
+        assert f"draft {number}" in told.content
 
 
 @pytest.mark.parametrize(

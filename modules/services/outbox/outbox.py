@@ -221,6 +221,10 @@ class Outbox:
 
         return await self.database.run(read)
 
+    async def draft_number(self, intent_id: str) -> int:
+        """Return the number by which the owner knows an act that waits, or waited recently; 0 for none."""
+        return (await self.database.run(store.draft_numbers)).get(intent_id, 0)
+
     async def own_record(self, uri: str) -> tuple[Intent | None, str]:
         """Return the intent whose record is, or would be, at `uri`, or None, and its words as in `waiting`."""
 
