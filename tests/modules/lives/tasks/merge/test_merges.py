@@ -194,23 +194,21 @@ async def test_a_task_is_left_alone_after_the_owner_closed_its_pull_request(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
     async with merging(town_github, OWNER_GITHUB_USERNAME="kit", SOUL_SPEED="1") as place:
-        outbox = place.site.services.outbox
         await place.approves()
         place.says_of_it("failure")
         await place.looks()
         place.site.clock.ahead += 25 * 3600
         for _ in range(2):
             await place.looks()
-        assert [one.kind for one in await outbox.held()] == ["merge"]
+        assert [one.kind for one in await place.site.services.outbox.held()] == ["merge"]
         ok(await place.kit.update_issue(SITE, place.pull.number, state="closed"))
         for _ in range(3):
             await place.looks()
             place.site.clock.ahead += 400
             await place.cycle()
         assert (place.works, [one.issue.state for one in place.pulls]) == (1, ["closed"])
-        assert await outbox.held() == []
-        told = [one.entry.summary for one in await place.site.services.journal.recent(200)]
-        assert any("left alone" in one for one in told)
+        assert await place.site.services.outbox.held() == []
+        assert any("left alone" in one.entry.summary for one in await place.site.services.journal.recent(200))
 
 
 async def test_nothing_is_merged_that_was_pushed_after_the_approval(
