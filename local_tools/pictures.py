@@ -200,7 +200,7 @@ class PictureTools:
             source=source,
         )
         picture = self._usable(attached)
-        text = fit_post_text(args.text.strip() or args.alt_text.strip(), place_of(source))
+        text = fit_post_text(args.text.strip() or args.alt_text.strip(), f"Source: {place_of(source)}")
         published = await self._publish(text, picture, target, turn)
         answer = self._on_bluesky.answered(published, "posted", ends=False)
         if published.status != "accepted":
@@ -308,4 +308,4 @@ def _told(channel: Channel) -> dict[str, object]:
 def _with_source(text: str, place: str) -> str:
     """Return the text with the URL of its picture, unless it is in there already."""
     text = text.strip()
-    return text if not place or place in text else f"{text}\n\n{place}"
+    return text if not place or place in text else f"{text}\n\nSource: {place}"

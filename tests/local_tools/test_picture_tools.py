@@ -88,7 +88,7 @@ async def test_a_channel_is_found_read_and_one_picture_of_it_posted_with_its_sou
     (record,) = sharing.shown()
     (block,) = [block for block in listed["blocks"] if block["id"] == posted["block_id"]]
     place = f"https://www.are.na/block/{block['id']}"
-    assert record["text"].endswith(f"\n\n{place}")
+    assert record["text"].endswith(f"Source: {place}")
     assert [facet["features"][0].get("uri") for facet in record["facets"]] == [place]
     alt, data = sharing.image(record)
     assert alt == "A drawn table."
@@ -123,7 +123,7 @@ async def test_a_page_is_browsed_a_picture_downloaded_and_posted_as_a_reply(shar
     await sharing.life.send()
     (record,) = sharing.shown()
     assert record["reply"]["parent"]["uri"] == uri
-    assert record["text"] == f"{SAID}\n\n{sharing.gallery}/exhibition"
+    assert record["text"] == f"{SAID}\n\nSource: {sharing.gallery}/exhibition"
     alt, data = sharing.image(record)
     assert alt == "A striped tower"
     assert b"Exif" not in data
@@ -227,7 +227,9 @@ async def test_where_a_picture_came_from_is_looked_up_and_completed(sharing: Sha
     assert waiting
     uri = waiting[0]["bluesky"]["post_uri"]
     block = waiting[0]["source"]["block_url"]
-    assert read(await sharing.use("format_source_attribution", post_uri=uri))["attribution"].startswith(block)
+    assert read(await sharing.use("format_source_attribution", post_uri=uri))["attribution"].startswith(
+        f"Source: {block}"
+    )
     maker = "https://maker.example/slates"
     assert not (await sharing.use("update_post_attribution", post_uri=uri, original_url=maker)).is_error
     told = read(await sharing.use("lookup_post_context", post_uri=waiting[0]["bluesky"]["bsky_url"]))

@@ -104,7 +104,7 @@ class Days:
         """Return texts of posts that, like the `ENDINGS_APART` posts before them, invite nobody to reply."""
         found = []
         for name in self.town.souls:
-            said = [post.text.partition("\n\nhttp")[0] for post in self.own_posts(name)]
+            said = [post.text.partition("\n\nSource: ")[0] for post in self.own_posts(name)]
             for place, text in enumerate(said):
                 before = said[max(0, place - ENDINGS_APART) : place]
                 if len(before) == ENDINGS_APART and not any(invites(one) for one in (text, *before)):
@@ -119,7 +119,7 @@ class Days:
                 for image in record.value.get("embed", {}).get("images", []):
                     cid = image["image"]["ref"]["$link"]
                     blob = self.town.network.blob(soul.did, cid)
-                    words, _, source = str(record.value["text"]).partition("\n\nhttp")
+                    words, _, source = str(record.value["text"]).partition("\n\nSource: ")
                     content = blob.content if blob else b""
                     parent = str(record.value.get("reply", {}).get("parent", {}).get("uri", ""))
                     found.append(Shown(name, words, source, image["alt"], hash(content) if content else 0, parent))

@@ -70,7 +70,7 @@ async def test_a_thought_about_design_shows_a_picture_with_alt_text_and_source(
         (picture,), (entry,), (request,) = world.shown(), world.logged(), running_town.mind.asked
         (thought,) = json.loads((world.home.memory / "expressions.json").read_text())["expressions"].values()
     assert picture["alt"] == SEEN
-    said, _, place = picture["text"].partition("\n\n")
+    said, _, place = picture["text"].partition("\n\nSource: ")
     assert said == ABOUT_PICTURE
     assert invites(said)
     assert place.startswith("http")
@@ -136,7 +136,7 @@ async def test_a_thought_with_a_picture_that_invites_nobody_gets_an_invitation_a
         life.passes(1_800)
         await world.picture_thought(life)
         (picture,) = world.shown()
-    said, _, place = picture["text"].partition("\n\n")
+    said, _, place = picture["text"].partition("\n\nSource: ")
     assert said.startswith("Drawn by hand at night. ")
     assert invites(said)
     assert place
@@ -152,7 +152,7 @@ async def test_words_that_are_the_sources_are_sent_back(running_town: RunningTow
         running_town.mind.answer = copying
         await world.picture_thought(life)
         asked = [request.messages[-1].text for request in running_town.mind.asked]
-    assert [picture["text"].partition("\n\n")[0] for picture in world.shown()] == [ABOUT_PICTURE]
+    assert [picture["text"].partition("\n\nSource: ")[0] for picture in world.shown()] == [ABOUT_PICTURE]
     assert "only repeats what the source says" in asked[1]
 
 
@@ -191,7 +191,7 @@ async def test_who_asks_about_design_is_answered_with_a_picture_from_our_own_col
             (picture,), (entry,), request = world.shown(), world.logged(), running_town.mind.asked[-1]
     assert picture["reply"]["parent"]["uri"] == uri
     assert picture["alt"]
-    assert "\n\nhttp" in picture["text"]
+    assert "\n\nSource: http" in picture["text"]
     assert "images.example" not in json.dumps(entry)
     assert entry["source"]["channel_url"] == CHANNEL
     assert {offer.name for offer in request.offers} >= {"bluesky_reply_picture", "bluesky_reply", "bluesky_like"}
@@ -238,7 +238,7 @@ async def test_a_picture_that_anybody_may_have_hung_up_waits_for_a_yes_and_says_
     assert isinstance(held.body, PostBody)
     (picture,) = held.body.pictures
     assert picture.alt == SEEN
-    assert held.body.text.endswith(f"\n\nhttps://www.are.na/block/{picture.source.block_id}")
+    assert held.body.text.endswith(f"Source: https://www.are.na/block/{picture.source.block_id}")
 
 
 SPEED = 10.0

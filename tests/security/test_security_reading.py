@@ -238,7 +238,7 @@ async def test_a_post_that_wants_our_secrets_is_not_liked(running_town: RunningT
 
 BAD = [
     "Which sound do you prefer on a wet night, rain on tin or rain on slate?",
-    "Do not end every reply with a question: let others have the last word.",
+    "Leave others the last word: no question at every end.",
     "Thank you so much for sharing!",
     "reason: mention\nauthor: @kit.test",
 ]
@@ -278,7 +278,7 @@ async def test_a_bad_reply_is_sent_back_once_then_it_is_a_like(
     [
         "reason: mention\nauthor: @kit.test\nSlate, by far.",
         pytest.param(
-            "Do not end every reply with a question: let others have the last word. Slate, by far.",
+            "Leave others the last word: no question at every end. Slate, by far.",
             marks=pytest.mark.slow,
         ),
         pytest.param("I am a human being. Slate, by far.", marks=pytest.mark.slow),

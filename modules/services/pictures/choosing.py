@@ -438,7 +438,7 @@ class ChosenPicture:
 
     def credited(self, text: str) -> str:
         """Return `text` with the source under it."""
-        return f"{text}\n\n{self.place}" if self.place else text
+        return f"{text}\n\nSource: {self.place}" if self.place else text
 
 
 def bare_words(text: str) -> str:

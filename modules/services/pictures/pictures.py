@@ -162,10 +162,10 @@ def format_source_attribution(entry: Json) -> str:
     source = _of(entry, "source")
     original, block = source.get("original_url") or "", source.get("block_url") or ""
     if source.get("type") != "arena" or not block:
-        return original
+        return f"Source: {original}" if original else ""
     if original:
-        return f"{original}\nvia Are.na: {block}"
-    return block + (f"\n({source['filename']})" if source.get("filename") else "")
+        return f"Source: {original}\nvia Are.na: {block}"
+    return f"Source: {block}" + (f"\n({source['filename']})" if source.get("filename") else "")
 
 
 def generate_post_context(entry: Json, now: datetime) -> str:

@@ -63,7 +63,7 @@ async def test_a_picture_of_a_channel_has_nothing_of_its_source_but_its_address_
     assert chosen.picture.why == "a test"
     assert chosen.place == chosen.picture.source.block_url
     assert chosen.hold
-    assert chosen.credited("Look.") == f"Look.\n\n{chosen.place}"
+    assert chosen.credited("Look.") == f"Look.\n\nSource: {chosen.place}"
     assert grapheme_len(chosen.credited("x" * chosen.room)) == 300
 
 

@@ -112,9 +112,9 @@ def test_a_full_file_is_set_aside_and_still_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "told"),
     [
-        ({"original_url": "https://m.example"}, "https://m.example\nvia Are.na: https://www.are.na/block/7"),
-        ({}, "https://www.are.na/block/7\n(a.png)"),
-        ({"type": "web", "original_url": "https://m.example"}, "https://m.example"),
+        ({"original_url": "https://m.example"}, "Source: https://m.example\nvia Are.na: https://www.are.na/block/7"),
+        ({}, "Source: https://www.are.na/block/7\n(a.png)"),
+        ({"type": "web", "original_url": "https://m.example"}, "Source: https://m.example"),
         ({"type": "web"}, ""),
     ],
 )
