@@ -164,7 +164,7 @@ async def test_what_the_owner_said_of_posts_stands_in_the_prompt_and_their_numbe
     assert (outcome.ran, outcome.reason) == (False, "daily limit of 1 post reached")
     told = running_town.mind.asked[0].messages[-1].text
     wishes, bounds = (told.index(said[name]) for name in ("posting", "limits"))
-    assert told.index("prompt:") < wishes < told.index("rules out") < bounds
+    assert told.index("prompt:") < wishes < told.index("limits for you") < bounds
 
 
 @pytest.mark.parametrize(("hour", "posts", "said"), [(23, 0, ""), (12, DAILY_POST_LIMIT, ""), (12, 2, "2")])
