@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -31,6 +32,12 @@ settings.load_profile("project")
 # NOTE(self): no program in a test speaks TLS with the outside world, and reading a hundred certificates for each client
 # takes longer than most tests. The programs that a test starts inherit this setting.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "fixtures" / "no_authority.pem")
+
+# NOTE(self): a shell lets what it starts in the background ignore SIGINT, and `nohup` SIGHUP. The programs that a test
+# starts would inherit that, and never end when the test asks them to.
+for _signum in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(_signum) is signal.SIG_IGN:
+        signal.signal(_signum, signal.SIG_DFL)
 
 pytest_plugins = ["tests.left_out"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
@@ -41,9 +40,7 @@ async def soul(*arguments: str, seconds: float = HANG_S) -> Ended:
 async def started(
     *arguments: str, stdin: int = asyncio.subprocess.DEVNULL, stdout: int = asyncio.subprocess.PIPE
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Yield the running program; kill it at the end. Ctrl-C ends it even if the tests ignore SIGINT."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Yield the running program; kill it at the end."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
