@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from modules.runtime.database import marks
 from modules.runtime.journal.figures import figures_around, newest_entry
 from modules.runtime.journal.types import Entry
 from modules.runtime.program import ProgramVersion
-from modules.services.burn_in import current, note_lived, note_start, problem_of, take_over
+from modules.services.burn_in import note_lived, problem_of, take_over
 from modules.services.craft.record import FrictionRecord
-from tests.fresh_database import in_memory
 from tests.project import ROOT
 from tests.running_town import RunningSoul, RunningTown, awake, replying
 
@@ -77,32 +73,6 @@ async def test_strangers_who_delete_their_mentions_do_not_raise_the_figure_by_wh
         await record.count()
         assert sum(count for _, count in await record.of_the_week()) >= ATTACKERS
         assert await record.own_of_the_week() == 0
-
-
-CRAFTED: dict[str, dict[str, object]] = {
-    "no starts": {"starts": [3]},
-    "hours in words": {"lived_s": "x"},
-    "more hours than there are": {"lived_s": -1e300},
-    "hours without an end": {"lived_s": float("nan")},
-    "a beginning that is no number": {"since": "x"},
-    "a beginning before all entries": {"since": -1},
-    "a beginning after all entries": {"since": 2**63},
-    "a reason that is none": {"bad": 7},
-    "a hash that is none": {"before": {"version": "1", "fingerprint": 7, "schema": 37}},
-    "a version that is none": {"program": {"fingerprint": ["x"]}},
-}
-
-
-@pytest.mark.parametrize("what", CRAFTED)
-def test_a_crafted_mark_is_no_trial_and_keeps_no_soul_from_starting(what: str) -> None:
-    told = {"program": asdict(NEW), "before": asdict(OLD)} | CRAFTED[what]
-    connection = in_memory()
-    connection.execute("INSERT INTO marks (name, value) VALUES (?, ?)", (marks.PROGRAM, json.dumps(told)))
-    assert current(connection) is None
-    assert problem_of(connection) == ""
-    assert note_start(connection, NEW) is None
-    assert take_over(connection, NEW) is None
-    assert note_lived(connection, NEW, is_settled=False) is None
 
 
 KEEPING = """

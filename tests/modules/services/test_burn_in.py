@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -159,12 +160,35 @@ def test_only_a_version_that_lived_here_and_reads_the_database_as_it_is_comes_be
     assert take_over(connection, replace(NEWER, schema=changed.schema))
 
 
-@pytest.mark.parametrize("text", ["", "no", "[]", "{}", '{"program": 1, "before": {}}', '{"program": {"path": "x"}}'])
-def test_a_mark_that_is_no_trial_is_none(text: str) -> None:
-    connection = in_memory()
-    connection.execute("INSERT INTO marks (name, value) VALUES (?, ?)", (marks.PROGRAM, text))
-    assert current(connection) is None
-    assert note_lived(connection, NEW, "bad", is_settled=False) is None
+CRAFTED: dict[str, dict[str, object]] = {
+    "no starts": {"starts": [3]},
+    "hours in words": {"lived_s": "x"},
+    "more hours than there are": {"lived_s": -1e300},
+    "hours without an end": {"lived_s": float("nan")},
+    "a beginning that is no number": {"since": "x"},
+    "a beginning before all entries": {"since": -1},
+    "a beginning after all entries": {"since": 2**63},
+    "a reason that is none": {"bad": 7},
+    "a hash that is none": {"before": {"version": "1", "fingerprint": 7, "schema": 37}},
+    "a version that is none": {"program": {"fingerprint": ["x"]}},
+}
+NO_TRIALS = ("", "no", "[]", "{}", '{"program": 1, "before": {}}', '{"program": {"path": "x"}}')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [*NO_TRIALS, *(json.dumps({"program": asdict(NEW), "before": asdict(OLD)} | one) for one in CRAFTED.values())],
+)
+def test_a_mark_that_is_no_trial_is_none_and_keeps_no_soul_from_starting(text: str) -> None:
+    connection, other = in_memory(), in_memory()
+    for one in (connection, other):
+        one.execute("INSERT INTO marks (name, value) VALUES (?, ?)", (marks.PROGRAM, text))
+        assert current(one) is None
+    assert problem_of(connection) == ""
+    assert note_start(connection, NEW) is None
+    assert take_over(connection, NEW) is None
+    assert note_lived(connection, NEW, is_settled=False) is None
+    assert note_lived(other, NEW, "bad", is_settled=False) is None
 
 
 def post(who: str, number: int) -> str:
