@@ -25,8 +25,9 @@ from modules.lives.workspaces.policy import is_work
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
-from modules.services.agent.verdicts import SkillQuestion, numbered
+from modules.services.agent.verdicts import numbered
 from modules.services.commitments.texts import ASKED_AS_ISSUE
+from modules.services.skills.questions import ModelQuestion
 from modules.services.skills.skills import Skills
 from modules.services.workspaces.trust import MOST_PEOPLE, TrustedAccounts, by_login
 
@@ -62,8 +63,8 @@ class WorkRequestReader:
         said = [one_line(both_ends("\n".join(own_words(one)), _COMMENT_CHARS), 2 * _COMMENT_CHARS) for one in comments]
         if not any(said):
             return None
-        question = SkillQuestion(self.gateway, self.skills, SKILL, "comments", _TOKENS)
-        found = await question.ask(numbered(said), tuple(said), "own", lambda answer: request_in(answer, said))
+        question = ModelQuestion(self.gateway, self.skills, SKILL, _TOKENS)
+        found = await question.read("comments", numbered(said), tuple(said), lambda answer: request_in(answer, said))
         return found if isinstance(found, WorkRequest) else None
 
 

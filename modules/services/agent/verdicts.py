@@ -11,10 +11,10 @@ To a question for YES or NO, no answer, for lack of budget, after a failure or a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from common.clock import Clock, local, spoken
 from common.errors import Fatal, SoulError, Transient
@@ -27,52 +27,7 @@ from modules.runtime.llm.dialect import Message
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.skills.skills import Skills
 
-T = TypeVar("T")
-_TEMPERATURES = (0.0, None)
-_EXAMPLE_FIELD = re.compile(r"- (\w+): (.+)")
 _QUOTES = str.maketrans(dict.fromkeys('"“”„«»', "'"))
-
-
-@dataclass(frozen=True, slots=True)
-class SkillQuestion:
-    """Asks `gateway` with the prompts of `skill`, whose message and examples hold the text in `field`."""
-
-    gateway: LLMGateway
-    skills: Skills
-    skill: str
-    field: str
-    max_tokens: int
-
-    async def ask(
-        self, shown: str, texts: tuple[str, ...], importance: Importance, read: Callable[[str], T | None]
-    ) -> T | None:
-        """Return what `read` parses from an answer about `texts`, sent as `shown`; None if it can parse neither of two.
-
-        Raises `SoulError`.
-        """
-        for temperature in _TEMPERATURES:
-            answer = await self.gateway.chat(
-                [*self._examples(), self._asked(shown)],
-                system=self.skills.render(self.skill, "System Prompt"),
-                max_tokens=self.max_tokens,
-                temperature=temperature,
-                purpose=self.skill,
-                importance=importance,
-                facts=TurnFacts(QuestionFacts(self.skill, {self.field: texts})),
-            )
-            if (found := read(answer)) is not None:
-                return found
-        return None
-
-    def _examples(self) -> list[Message]:
-        messages = []
-        for page in self.skills.subsections(self.skill, "Examples").values():
-            example = dict(_EXAMPLE_FIELD.findall(page))
-            messages += [self._asked(example[self.field]), Message("assistant", example["answer"])]
-        return messages
-
-    def _asked(self, shown: str) -> Message:
-        return Message("user", self.skills.render(self.skill, "Message", **{self.field: shown}))
 
 
 def without_quotation_marks(text: str) -> str:

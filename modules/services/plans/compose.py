@@ -25,7 +25,7 @@ from common.text.untrusted import clean, one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.plans.plan_text import generate_plan_markdown
 from modules.services.plans.types import DocsTask, DocsWords, Plan, Task, issues_of, numbers_in, resolve_dependencies
-from modules.services.skills.questions import ToolQuestion
+from modules.services.skills.questions import ModelQuestion
 from modules.services.skills.skills import Framer, Skills
 
 _SKILL = "plans"
@@ -257,9 +257,11 @@ class PlanComposer:
     ) -> AsyncIterator[Mapping[str, Any]]:
         """Yield the arguments of the model's call, from the first and the second try."""
         profile = await self.profile()
-        question = ToolQuestion(self.gateway, self.skills, SKILL, TOOL, schema, _TOKENS, importance, profile=profile)
+        question = ModelQuestion(
+            self.gateway, self.skills, SKILL, _TOKENS, importance, tool=TOOL, schema=schema, profile=profile
+        )
         for temperature in _TEMPERATURES:
-            yield await question.ask(asked, facts, temperature)
+            yield await question.call(asked, facts, temperature)
 
     def _standing(self, framer: Framer, repo: Repo, stands: str) -> str:
         """Return the text for the model about the current state of the repository."""
@@ -458,19 +460,18 @@ class PlanGaps:
         )
         texts = tuple(f"{task.title}\n{task.description}" for task in plan.tasks)
         facts = QuestionFacts("plan-missing", {"wanted": (wanted,), "tasks": texts})
-        system, described = "Missing Prompt", "Missing Tool"
-        question = ToolQuestion(
+        question = ModelQuestion(
             self.gateway,
             self.skills,
             SKILL,
-            _MISSING_TOOL,
-            _MISSING,
             _MISSING_TOKENS,
             "owner",
-            system=system,
-            described=described,
+            tool=_MISSING_TOOL,
+            schema=_MISSING,
+            system="Missing Prompt",
+            described="Missing Tool",
         )
-        return read_missing(await question.ask(asked, facts, _TEMPERATURE), plan, wanted)
+        return read_missing(await question.call(asked, facts, _TEMPERATURE), plan, wanted)
 
 
 def words_left(plan: Plan, wanted: str) -> list[str]:

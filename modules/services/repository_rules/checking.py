@@ -27,7 +27,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
-from modules.services.agent.verdicts import SkillQuestion, without_quotation_marks
+from modules.services.agent.verdicts import without_quotation_marks
 from modules.services.outbox import store
 from modules.services.outbox import store as outbox_rows
 from modules.services.outbox.bodies import KnownBody
@@ -64,6 +64,7 @@ from modules.services.repository_rules.policy import (
     verdict_of,
     with_conditions,
 )
+from modules.services.skills.questions import ModelQuestion
 from modules.services.skills.skills import Skills
 
 SKILL = "repository-rules"
@@ -90,18 +91,18 @@ class RuleReader:
 
         Raises `SoulError`.
         """
-        question = SkillQuestion(self.gateway, self.skills, PAGES_SKILL, "names", _PAGES_TOKENS)
+        question = ModelQuestion(self.gateway, self.skills, PAGES_SKILL, _PAGES_TOKENS, importance)
         quoted = f'"{without_quotation_marks(clean(names))}"'
-        return await question.ask(quoted, (names,), importance, pages_in)
+        return await question.read("names", quoted, (names,), pages_in)
 
     async def read(self, text: str, importance: Importance) -> RuleFound:
         """Return the kind of rule in a text, in any language; `conditions` if two answers cannot be read.
 
         Raises `SoulError`.
         """
-        question = SkillQuestion(self.gateway, self.skills, SKILL, "rules", _TOKENS)
+        question = ModelQuestion(self.gateway, self.skills, SKILL, _TOKENS, importance)
         quoted = f'"{without_quotation_marks(clean(text))}"'
-        found = await question.ask(quoted, (text,), importance, lambda answer: rule_in(answer, text))
+        found = await question.read("rules", quoted, (text,), lambda answer: rule_in(answer, text))
         return found or RuleFound("conditions")
 
 

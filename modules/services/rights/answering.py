@@ -43,7 +43,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.one_sentence import SentenceAsker, SentenceQuestion
-from modules.services.agent.verdicts import SkillQuestion, without_quotation_marks
+from modules.services.agent.verdicts import without_quotation_marks
 from modules.services.explanation.rendering import story_of
 from modules.services.explanation.story import Story
 from modules.services.inbox.messages import MESSAGES
@@ -68,6 +68,7 @@ from modules.services.rights.policy import Addressed, Found, RequestOutcome, may
 from modules.services.rights.preferences import Preferences
 from modules.services.rights.records import REQUEST
 from modules.services.rights.requests import ForgetRequest, ForgetRequests, forget_at
+from modules.services.skills.questions import ModelQuestion
 from modules.services.skills.skills import Skills
 
 _READER_SKILL = "rights-request"
@@ -97,9 +98,9 @@ class RequestReader:
 
     async def read(self, text: str, importance: Importance) -> Reading | None:
         """Return what a post asks for, or None if two answers of the model cannot be read. Raises `SoulError`."""
-        question = SkillQuestion(self.gateway, self.skills, _READER_SKILL, "post", _READER_TOKENS)
+        question = ModelQuestion(self.gateway, self.skills, _READER_SKILL, _READER_TOKENS, importance)
         shown = without_quotation_marks(one_line(text, MOST_CHARS))
-        return await question.ask(shown, (text,), importance, reading_of)
+        return await question.read("post", shown, (text,), reading_of)
 
 
 def reading_of(answer: str) -> Reading | None:

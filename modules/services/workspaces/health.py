@@ -19,7 +19,7 @@ from common.text.untrusted import clean, one_line
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.outbox.types import ActStanding
-from modules.services.skills.questions import ToolQuestion
+from modules.services.skills.questions import ModelQuestion
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import NewWork
 from modules.services.workspaces.sentinel import SUMMARY_CHARS, is_marked_finished
@@ -145,11 +145,11 @@ class HealthJudge:
 
     async def judge(self, read: WorkspacePages) -> HealthVerdict | None:
         """Return the verdict, or None if two answers cannot be used. Raises `SoulError`."""
-        question = ToolQuestion(self.gateway, self.skills, SKILL, TOOL, _VERDICT, _TOKENS)
+        question = ModelQuestion(self.gateway, self.skills, SKILL, _TOKENS, tool=TOOL, schema=_VERDICT)
         facts = QuestionFacts(SKILL, {"pages": tuple(read.pages.values())})
         asked, problem = self._message(read), ""
         for temperature in _TEMPERATURES:
-            verdict = read_verdict(await question.ask(f"{asked}\n\n{problem}".strip(), facts, temperature))
+            verdict = read_verdict(await question.call(f"{asked}\n\n{problem}".strip(), facts, temperature))
             if isinstance(verdict, HealthVerdict):
                 return verdict
             told = self.skills.render(SKILL, "Problems", verdict, most=_MOST.get(verdict, 0)).strip()

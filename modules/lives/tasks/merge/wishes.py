@@ -25,7 +25,7 @@ from modules.services.github_threads import changes_of, of_github
 from modules.services.outbox.github_writer import GitHubWriter
 from modules.services.plans.compose import issues_taken_up
 from modules.services.plans.plan_text import parse_plan
-from modules.services.skills.questions import ToolQuestion
+from modules.services.skills.questions import ModelQuestion
 from modules.services.skills.skills import Framer, Skills
 from modules.services.work.types import Disposition, Handler, NewWork, WorkItem
 from modules.services.workspaces.trust import WorkspaceTrust, plan_of
@@ -74,9 +74,9 @@ class WishHandler(Handler):
         message = await self._message(repo, pull)
         if not message or await self._is_follow_up(repo, pull):
             return Disposition("silent", "none", "its reviewers said nothing, or it was for such an issue itself")
-        question = ToolQuestion(self.gateway, self.skills, SKILL, _TOOL, _SCHEMA, _TOKENS)
+        question = ModelQuestion(self.gateway, self.skills, SKILL, _TOKENS, tool=_TOOL, schema=_SCHEMA)
         async with self.attention.take(SKILL):
-            given = await question.ask(message, QuestionFacts(SKILL))
+            given = await question.call(message, QuestionFacts(SKILL))
         title, wishes = given.get("title"), given.get("wishes")
         if not isinstance(title, str) or not isinstance(wishes, list):
             return Disposition("undecided", "unjudged", "the model gave no answer that can be used")
