@@ -27,10 +27,11 @@ from modules.services.explanation.story import named
 from modules.services.identity.entries import waiting_line
 from modules.services.identity.identity import Me
 from modules.services.outbox.outbox import Outbox
-from modules.services.owner import OwnerTalk, problem_of
+from modules.services.owner import OwnerTalk, cause_of, problem_of
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.policy import Addressed
 from modules.services.rituals.rituals import Rituals
+from modules.services.work.types import WorkItem
 from soul.command_table import Commands
 from soul.composition.services import Services
 from soul.terminal.wording import moment, troubles_text
@@ -67,22 +68,18 @@ class OwnerMessages:
         lines, *problem = await self._built.obey(line)
         return "\n".join((*lines, *filter(None, problem)))
 
-    async def answer(self, key: str, text: str, sent_at: str) -> str:
-        """Return the SOUL's answer, or why there is none. Raises the same errors as `OwnerTalk.answer_via`."""
-        asked = Addressed(key, self.me.owner_did, self.me.owner_handle, text, "owner")
+    async def answer(self, item: WorkItem, text: str, sent_at: str) -> str:
+        """Return the SOUL's answer, or why there is none. Raises the same errors as `OwnerTalk.answer_message`."""
+        asked = Addressed(item.key, self.me.owner_did, self.me.owner_handle, text, "owner")
         requested = await self.requests.carry_out(asked)
         if requested and requested.code == "answer":
             return requested.text
-        answer = await self.owner().answer_via(key, text, sent_at)
+        answer = await self.owner().answer_message(item, text, sent_at)
         if answer.text:
             return answer.text
         problem = problem_of(answer.failed) if answer.failed else (_NO_WORDS, "")
-        acts = await self.outbox.ends((await self.outbox.by_cause(answer.message.cause))[::-1])
+        acts = await self.outbox.ends((await self.outbox.by_cause(cause_of(item.key)))[::-1])
         return "\n".join(filter(None, (*problem, *acts)))
-
-    async def forget(self, key: str) -> None:
-        """Forget the stored answer to a message, once it was handed over."""
-        await self.owner().inbox.forget(key)
 
 
 _DECISIONS_SHOWN, _DECISIONS_READ = 10, 40

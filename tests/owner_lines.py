@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from modules.services.owner import OwnerTalk
+from modules.services.owner import OwnerAnswer, OwnerTalk
+from modules.services.work.types import NewWork
 from soul.commands.drafts import run_drafts
 from soul.commands.options import DraftAction
 
@@ -21,6 +22,14 @@ async def answered(talk: OwnerTalk, line: str) -> str:
     while answer := await talk.answer_next():
         if answer.failed:
             raise answer.failed
-        if answer.message.id == stored.id:
+        if answer.message.key == stored:
             return answer.text
     return ""
+
+
+async def answer_message(talk: OwnerTalk, key: str, text: str) -> OwnerAnswer:
+    """Answer a message of the owner that did not come through the terminal, as a row of work that is not settled."""
+    await talk.work.add(NewWork("owner-talk", key, importance="owner", cause_id=key))
+    item = await talk.work.get("owner-talk", key)
+    assert item
+    return await talk.answer_message(item, text, "")

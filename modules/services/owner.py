@@ -1,8 +1,8 @@
 """Talks with the owner in private, one line after another, and notices to them outside a talk.
 
 Each message is stored before its turn and waits until it is answered, across restarts and while the model service is
-down (`sessions/owner_inbox.py`). The conversation ends after half an hour of silence, or when the owner says so; then
-what is worth remembering is saved.
+down: each is a row of work. The conversation ends after half an hour of silence, or when the owner says so; then what
+is worth remembering is saved.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from datetime import timedelta
 from functools import partial
 from itertools import takewhile
 from typing import Protocol
+from uuid import uuid4
 
 from common.clock import Clock, doubled, local, parse_iso, spoken
 from common.constants import OWNER_CAUSE
@@ -25,6 +26,7 @@ from common.errors import BudgetExceeded, Fatal, MachineTrouble, PolicyBlocked, 
 from common.facts import OwnerFacts
 from common.person import tied
 from common.provenance import Provenance
+from common.redact import Redactor
 from common.session_keys import OWNER_SESSION
 from common.settings import Approval
 from common.text.handles import given_handles, linked_handles
@@ -43,12 +45,12 @@ from modules.services.identity.identity import Me
 from modules.services.memory.profiles import begin_with_owner
 from modules.services.sessions.archives import ArchiveOutcome
 from modules.services.sessions.archivist import Archivist, conversation, fitting
-from modules.services.sessions.owner_inbox import OwnerInbox, OwnerMessage
 from modules.services.sessions.sessions import Sessions
-from modules.services.sessions.store import change_owner_of_talks
+from modules.services.sessions.store import change_owner_of_talks, is_over, kept_after
 from modules.services.sessions.types import MessageRow, blocks, said_lines
 from modules.services.skills.skills import Framer, Skills, written
-from modules.services.work.table import WorkTable, drop_told
+from modules.services.work.table import WorkTable, change_owner_of_work, note
+from modules.services.work.types import OWNER_LINE, NewWork, WorkItem
 
 NOTICE = "alarm"
 """The kind of the work rows that hold notices to the owner."""
@@ -63,7 +65,17 @@ def begin_with(connection: sqlite3.Connection, owner_did: str) -> None:
     """If the owner has changed since the last start, hide what the former owner said in private."""
     if former := begin_with_owner(connection, owner_did):
         change_owner_of_talks(connection, owner_did, former)
-        drop_told(connection, NOTICE)
+        change_owner_of_work(connection, NOTICE, owner_did, former)
+
+
+def owner_line(text: str) -> NewWork:
+    """Return the row of a line without secrets."""
+    return NewWork(OWNER_LINE, uuid4().hex, {"text": text}, importance="owner")
+
+
+def cause_of(key: str) -> str:
+    """Return the cause of the acts that follow from a line or message of the owner, by the key of its row."""
+    return f"{OWNER_CAUSE}:{key}"
 
 
 class TellOwner(Protocol):
@@ -126,7 +138,7 @@ _REMEDY = "Ask for less at a time, or say it in other words."
 class OwnerAnswer:
     """The result of one message: the text, or the error because of which it will never be answered."""
 
-    message: OwnerMessage
+    message: WorkItem
     text: str = ""
     failed: Exception | None = None
 
@@ -151,7 +163,8 @@ class OwnerTalk:
     skills: Skills
     turn_runner: TurnRunner
     sessions: Sessions
-    inbox: OwnerInbox
+    work: WorkTable
+    redactor: Redactor
     told: ToldOutside
     archivist: Archivist
     onboarding: Onboarding
@@ -164,13 +177,15 @@ class OwnerTalk:
     experiences: ExperienceLog
     _times_up: Counter[int] = field(default_factory=Counter, init=False)  # by message
 
-    async def receive(self, line: str) -> OwnerMessage:
-        """Store one message, durably on return. Raises `StorageError`."""
-        return await self.inbox.add(line)
+    async def receive(self, line: str) -> str:
+        """Store one message, durably on return; return its key. Raises `StorageError`."""
+        new = owner_line(self.redactor.text(line))
+        await self.work.add(new)
+        return new.key
 
     async def waiting(self) -> int:
         """Return how many messages have no answer yet."""
-        return await self.inbox.count()
+        return len(await self.work.waiting(OWNER_LINE))
 
     async def answer_next(self) -> OwnerAnswer | None:
         """Answer the oldest waiting message; return None if there is none. Waits for the SOUL's attention.
@@ -182,35 +197,30 @@ class OwnerTalk:
 
         """
         async with self.attention.take("owner", first=True):
-            message = await self.inbox.oldest()
+            message = next(iter(await self.work.waiting(OWNER_LINE)), None)
             if message is None:
                 return None
-            answer = await self._answer(message)
-        await self.inbox.remove(message)
+            answer = await self._answer(message, message.payload["text"], message.created_at)
+        await self.work.remove(message)
         return answer
 
-    async def answer_via(self, key: str, line: str, sent_at: str = "") -> OwnerAnswer:
-        """Answer one message that did not come through the terminal; the same `key` gets the same answer.
+    async def answer_message(self, message: WorkItem, line: str, sent_at: str) -> OwnerAnswer:
+        """Answer one message that did not come through the terminal; the same row gets the same answer.
 
-        `sent_at`: when the owner wrote it; "" for now.
-
-        It keeps waiting until the inbox forgets it. Raises as `answer_next`.
+        `sent_at`: when the owner wrote it. Raises as `answer_next`.
         """
-        message = await self.inbox.add(line, key)
         async with self.attention.take("owner", first=True):
-            return await self._answer(message, sent_at)
+            return await self._answer(message, line, sent_at)
 
-    async def _answer(self, message: OwnerMessage, sent_at: str = "") -> OwnerAnswer:
+    async def _answer(self, message: WorkItem, line: str, sent_at: str) -> OwnerAnswer:
         await self.told.note()
-        message = await self.inbox.put_in_session(message)
-        kept = await self.inbox.answer_in_session(message)
+        session_id = await self._put_in_session(message, line)
+        kept = await self._answer_in(session_id)
         if kept is not None:
             return OwnerAnswer(message, kept)
         purpose = _FIRST_SKILL if self.onboarding.due() else _SKILL
         try:
-            turn_result = await self._run_turn(
-                message.text, message.session_id, purpose=purpose, message=message, sent_at=sent_at
-            )
+            turn_result = await self._run_turn(line, session_id, purpose=purpose, message=message, sent_at=sent_at)
         except (BudgetExceeded, Fatal, Transient):
             raise
         except Exception as error:
@@ -221,12 +231,13 @@ class OwnerTalk:
             return await self._without_words(message, turn_result)
         guidance = NewExperience(
             "owner_guidance",
-            "message" if message.via else "terminal",
-            f"{OWNER_CAUSE}:{message.id}:{message.received_at}",
-            message.text,
+            "terminal" if message.kind == OWNER_LINE else "message",
+            cause_of(message.key),
+            line,
             trust="owner",
         )
-        if await self.inbox.may_be_kept(message):
+        unkept = await self.work.database.run(partial(kept_after, session_key=OWNER_SESSION))
+        if message.created_at > unkept:  # NOTE(self): not if a memory was forgotten since it came
             await self.experiences.record(guidance)
         acts = [call.name for call, result in turn_result.calls if not result.is_error]
         await self.journal.record(
@@ -235,7 +246,7 @@ class OwnerTalk:
                 "owner",
                 "Answered the owner",
                 line=None,
-                reason=f"the owner wrote {'a direct message' if message.via else 'in the terminal'}",
+                reason=f"the owner wrote {'in the terminal' if message.kind == OWNER_LINE else 'a direct message'}",
                 data={"act": "answered", "tools": acts, "rounds": turn_result.rounds},
             )
         )
@@ -244,7 +255,31 @@ class OwnerTalk:
             return OwnerAnswer(message, failed=SoulError(turn_result.cut_off, remedy=_REMEDY))
         return OwnerAnswer(message, text)
 
-    async def _without_words(self, message: OwnerMessage, turn_result: TurnResult) -> OwnerAnswer:
+    async def _put_in_session(self, message: WorkItem, line: str) -> str:
+        """Add the line to the current conversation, once; a second call changes nothing. Return the conversation."""
+        earlier = message.payload.get("session", "")
+        over = not earlier or await self.work.database.run(partial(is_over, session_id=earlier))
+        if not over and (message.kind == OWNER_LINE or await self._was_said_last(earlier, line)):
+            return str(earlier)
+
+        def noted(connection: sqlite3.Connection, session_id: str) -> None:
+            note(connection, message, {"session": session_id})
+
+        session = await self.sessions.open(OWNER_SESSION)
+        return await self.sessions.add(session.id, [(Message("user", line), Provenance.OWNER)], noted, did="")
+
+    async def _was_said_last(self, session_id: str, line: str) -> bool:
+        said = [row for row in await self.sessions.rows(session_id) if row.role == "user" and not row.is_note]
+        return _texts(said[-1:]) == [line]
+
+    async def _answer_in(self, session_id: str) -> str | None:
+        """Return the answer that was stored before a crash prevented its display; None if there is none."""
+        last = (await self.sessions.rows(session_id))[-1:]
+        said = [block for row in last for block in blocks(row.message)]
+        is_answer = last and last[0].role == "assistant" and all(isinstance(one, Text) for one in said)
+        return "\n".join(_texts(last)) if is_answer else None
+
+    async def _without_words(self, message: WorkItem, turn_result: TurnResult) -> OwnerAnswer:
         """Return the answer for a message over which a turn stopped before its first word.
 
         Raises:
@@ -259,7 +294,7 @@ class OwnerTalk:
         failure = SoulError(f"{why} twice, over {tools}", remedy=_REMEDY)
         return await self._failed(message, failure)
 
-    async def _failed(self, message: OwnerMessage, error: Exception) -> OwnerAnswer:
+    async def _failed(self, message: WorkItem, error: Exception) -> OwnerAnswer:
         """Record and return the failure of a message that will never be answered, so that later ones need not wait."""
         failure = f"{type(error).__name__}: {error}"
         await self.journal.record(Entry("error", "owner", "The owner got no answer", line=None, reason=failure))
@@ -292,17 +327,17 @@ class OwnerTalk:
         *,
         purpose: str,
         only: Collection[str] | None = None,
-        message: OwnerMessage | None = None,
+        message: WorkItem | None = None,
         sent_at: str = "",
     ) -> TurnResult:
         rows = await self.sessions.rows(session_id)
         turn = Turn(
             loop="owner",
             provenance=await self.sessions.provenance(session_id),
-            cause_id=message.cause if message else OWNER_CAUSE,
+            cause_id=cause_of(message.key) if message else OWNER_CAUSE,
             importance="owner",
             origin=Provenance.OWNER,
-            request=request_in(rows, message.text) if message else None,
+            request=request_in(rows, line) if message else None,
             accounts=accounts_in(rows),
         )
         try:
@@ -311,8 +346,8 @@ class OwnerTalk:
             summary = "CONTEXT.md was not renewed"
             await self.journal.record(Entry("error", "owner", summary, line="warn", reason=str(error)))
         now, situation = self.clock.now(), await self.situation()
-        is_message = message is not None and bool(message.via)
-        at = parse_iso(sent_at or message.received_at) if message else now
+        is_message = message is not None and message.kind != OWNER_LINE
+        at = parse_iso(sent_at) if sent_at else now
         system = await self.prompter.prompt(
             skill=purpose,
             variables={
@@ -457,8 +492,8 @@ class OwnerAnswers:
             self._console.line("error", *problem_of(answer.failed))
             return
         if self._late:
-            at = local(parse_iso(answer.message.received_at), self._timezone)
-            excerpt = one_line(answer.message.text, _EXCERPT_CHARS)
+            at = local(parse_iso(answer.message.created_at), self._timezone)
+            excerpt = one_line(answer.message.payload["text"], _EXCERPT_CHARS)
             self._console.line("think", f"Answering what you said at {at:%H:%M}", excerpt)
         self._say(answer.text or _NO_WORDS)
 

@@ -44,12 +44,15 @@ from modules.services.identity.history import SelfHistory, held_documents
 from modules.services.identity.identity import extract_from_self
 from modules.services.outbox import store
 from modules.services.outbox.bodies import PostBody, ReplyBody
+from modules.services.owner import owner_line
 from modules.services.relationships import Relationship, newest
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
 from modules.services.rights.store import muted
-from modules.services.sessions import owner_inbox, talks
 from modules.services.sessions import store as sessions
+from modules.services.sessions import talks
 from modules.services.sessions.types import blocks
+from modules.services.work import table as work
+from modules.services.work.types import OWNER_LINE
 from soul.command_table import rows_at
 from soul.commands.at_hand import examined_settings
 from soul.commands.config import change_setting, choices_of, is_number_or_choice, setting_rows
@@ -127,7 +130,7 @@ class PageActs:
         if text.startswith("/"):
             raise UsageError("Commands with a slash work in the terminal", remedy="This page has buttons for most.")
         async with await Database.beside(self.home.database) as database:
-            await database.run(partial(owner_inbox.insert, text=text, received_at=iso(self.clock.now())))
+            await database.run(partial(work.add, new=[owner_line(text)], now=iso(self.clock.now())))
         is_awake = lock_holder(self.home) is not None
         return "" if is_awake else f"Kept: {self.settings.agent_name} answers after its next start"
 
@@ -280,7 +283,7 @@ class PageFacts:
         with reading(self.home.database) as connection:
             session = sessions.going_on(connection, OWNER_SESSION)
             stretches = talks.stretches(connection, session) if session else []
-            waiting = owner_inbox.waiting(connection)
+            waiting = work.waiting(connection, OWNER_LINE)
             errors = [row for row in rows.newest_errors(connection, _ERRORS_READ) if row["loop"] == "owner"]
         said: list[_Said] = []
         failed: dict[str, bool] = {}
@@ -292,7 +295,8 @@ class PageFacts:
                 if not (isinstance(block, ToolCall) and failed.pop(block.id, False)):
                     told = _told(block, who_said(line, talk))
                     said[:0] = [_Said(said_at(line), who, text) for who, text in told]
-        said += [_Said(parse_iso(one.received_at), "OWNER", one.text) for one in waiting if not one.session_id]
+        new = [one for one in waiting if not one.payload.get("session")]
+        said += [_Said(parse_iso(one.created_at), "OWNER", one.payload["text"]) for one in new]
         begun = min((one.at for one in said), default=self.clock.now())
         said += [one for one in map(_failure, errors) if one.at >= begun]
         shown = sorted(said, key=lambda one: one.at, reverse=True)[:_LINES_SHOWN]

@@ -27,6 +27,7 @@ from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Pacing
 from modules.services.work.loop import WorkLoop
 from modules.services.work.table import WorkTable
+from modules.services.work.types import WorkItem
 from tests.crash.lives import MortalDatabase, live_on_request
 from tests.hasty_clock import HastyClock
 
@@ -48,11 +49,8 @@ class Doing:
             file.write(f"{line}\n")
         return "It is published."
 
-    async def answer(self, key: str, text: str, sent_at: str) -> str:
-        raise AssertionError(f"{key} is no talk: {text}")
-
-    async def forget(self, key: str) -> None:
-        """Do nothing, as nothing is stored here."""
+    async def answer(self, item: WorkItem, text: str, sent_at: str) -> str:
+        raise AssertionError(f"{item.key} is no talk: {text}")
 
 
 async def live(folder: Path, name: str, *fate: str) -> None:

@@ -47,7 +47,6 @@ OWNERS = {
     "muted_people": "modules/services/rights",
     "no_reply_people": "modules/services/rights",
     "other_writes": "modules/services/outbox",
-    "owner_messages": "modules/services/sessions",
     "pending_notifications": "modules/services/inbox",
     "people_met": "modules/services/relationships.py",
     "profiles": "modules/services/memory",

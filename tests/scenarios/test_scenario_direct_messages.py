@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 import pytest
 from starlette.exceptions import HTTPException
 
@@ -279,18 +277,17 @@ async def test_what_was_answered_before_a_crash_is_answered_once_and_keeps_no_co
     phone, home = Phone(running_town, "owner"), running_town.make_home("rebecca")
     running_town.mind.answer = replying("Slate.")
 
-    def rows(connection: sqlite3.Connection) -> int:
-        return int(connection.execute("SELECT count(*) FROM owner_messages").fetchone()[0])
-
     async with awake(home) as soul:
         await soul.app.scheduler.run_guarded("messages")
         phone.says("Tin or slate?")
         await soul.app.scheduler.run_guarded("messages")
         (message,) = await soul.app.services.database.run(messages.waiting)
-        await soul.app.owner.answer_via(message.name, message.text)
+        item = await soul.app.services.work.get("owner-talk", message.name)
+        assert item
+        await soul.app.owner.answer_message(item, message.text, message.sent_at)
     async with awake(home) as soul:
         await look(soul)
-        assert await soul.app.services.database.run(rows) == 0
+        assert not await soul.app.services.work.waiting("owner-talk")
     assert phone.answers == ["Slate."]
 
 

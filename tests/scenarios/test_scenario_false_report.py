@@ -8,7 +8,7 @@ import pytest
 
 from common.clock import SystemClock
 from common.errors import Transient
-from tests.owner_lines import answered
+from tests.owner_lines import answer_message, answered
 from tests.running_town import RunningTown, awake, call, prompt_of, replying
 from tests.scenarios.phone import Phone, look
 from town.atproto.index import FOLLOW
@@ -144,9 +144,9 @@ async def test_an_act_for_an_earlier_line_is_none_for_lines_that_are_answered_to
         running_town.mind_faults.arm(Fault("rate_limited", times=99, seconds=0))
         for key, line in (("1", LINE), ("2", "I saw a heron."), ("3", LINE)):
             with pytest.raises(Transient):
-                await soul.app.owner.answer_via(key, line)
+                await answer_message(soul.app.owner, key, line)
         running_town.mind_faults.clear()
-        told = await soul.app.owner.answer_via("3", LINE)
+        told = await answer_message(soul.app.owner, "3", LINE)
     assert is_honest(told.text)
 
 

@@ -8,17 +8,20 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
 from common.clock import SystemClock, iso
 from common.errors import Transient
-from common.session_keys import OWNER_SESSION
+from common.session_keys import FORMER_PREFIX, OWNER_SESSION
+from modules.runtime.database.database import Database
+from modules.runtime.database.schema import MIGRATIONS
 from modules.services.day.gathering import DayReader
-from modules.services.owner import NOTICE, OwnerAnswers
-from modules.services.work.types import NewWork
+from modules.services.owner import NOTICE, OwnerAnswers, begin_with
+from modules.services.work.types import OWNER_LINE, NewWork
 from tests import patience
-from tests.owner_lines import answered
+from tests.owner_lines import answer_message, answered
 from tests.program import started, until
 from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of, replying
 from town.model.service import Fault
@@ -160,6 +163,28 @@ async def test_what_waits_is_answered_after_a_restart_and_stands_once_in_the_tal
     ]
 
 
+async def test_lines_that_an_earlier_version_kept_are_answered_each_by_its_owner(running_town: RunningTown) -> None:
+    home, old = running_town.make_home("rowan"), {number: MIGRATIONS[number] for number in (42, 43)}
+    former, answers = running_town.account("bea"), list[str]()
+    async with await Database.open(home.database, old) as database:
+        at = iso(SystemClock().now())
+        rows = [
+            ("I saw a heron.", at, ""),
+            ("Now to the mill.", at, f"{FORMER_PREFIX}{former}:2"),
+            ("It stood at the weir.", at, ""),
+        ]
+        insert = "INSERT INTO owner_messages (text, received_at, via) VALUES (?, ?, ?)"
+        await database.run(lambda connection: connection.executemany(insert, rows))
+    async with awake(home) as life:
+        while answer := await life.app.owner.answer_next():
+            answers.append(answer.text)
+        assert answers == ["So: heron.", "So: weir."]
+        for owner, waiting in (("owner", 0), ("bea", 1), ("owner", 0)):
+            begun = partial(begin_with, owner_did=running_town.account(owner))
+            await life.app.services.database.run(begun)
+            assert await life.app.owner.waiting() == waiting
+
+
 async def test_an_answer_that_a_crash_kept_from_being_shown_is_shown_and_not_thought_of_again(
     running_town: RunningTown,
 ) -> None:
@@ -168,9 +193,10 @@ async def test_an_answer_that_a_crash_kept_from_being_shown_is_shown_and_not_tho
         await answered(life.app.owner, "I saw a heron.")
     with sqlite3.connect(home.database) as connection:
         connection.execute(
-            "INSERT INTO owner_messages (text, received_at, session_id) SELECT 'I saw a heron.', created_at, id"
+            "INSERT INTO work (kind, key, payload, author, importance, not_before, cause_id, created_at)"
+            " SELECT ?, 'heron', json_object('text', 'I saw a heron.', 'session', id), '', 'owner', '', '', created_at"
             " FROM sessions WHERE key = ? AND ended_at IS NULL",
-            (OWNER_SESSION,),
+            (OWNER_LINE, OWNER_SESSION),
         )
     connection.close()
     asked = len(running_town.mind.asked)
@@ -248,10 +274,9 @@ async def test_secrets_do_not_wait_in_the_open(running_town: RunningTown) -> Non
     home = running_town.make_home("rowan", AI_GATEWAY_API_KEY="model-key-for-tests")
     async with awake(home) as life:
         await life.app.owner.receive("the key is model-key-for-tests, the weir.")
-        (text,) = await life.app.services.database.run(
-            lambda connection: connection.execute("SELECT text FROM owner_messages").fetchone()
-        )
-    assert "model-key-for-tests" not in text
+        (waiting,) = await life.app.services.work.waiting(OWNER_LINE)
+    assert waiting.payload["text"].endswith("the weir.")
+    assert "model-key-for-tests" not in waiting.payload["text"]
 
 
 @pytest.mark.slow
@@ -299,7 +324,7 @@ async def test_lines_that_waited_together_are_all_the_owner_s_order(running_town
         with pytest.raises(Transient):
             await answered(life.app.owner, "How much have you spent today?")
         with pytest.raises(Transient):
-            await life.app.owner.answer_via("phone", f'Post: "{words}"')
+            await answer_message(life.app.owner, "phone", f'Post: "{words}"')
         running_town.mind_faults.clear()
         running_town.mind.answer = posting
         await life.app.owner.answer_next()

@@ -143,7 +143,11 @@ def _fill(home: Home) -> None:
             " VALUES ('5e551011', ?, ?, ?, 10, 10, NULL)",
             (SESSION, _NOW, _NOW),
         )
-        connection.execute("INSERT INTO owner_messages (text, received_at) VALUES ('Hello', ?)", (_NOW,))
+        connection.execute(
+            "INSERT INTO work (kind, key, payload, author, importance, not_before, cause_id, created_at)"
+            " VALUES ('owner:line', 'l1', '{\"text\": \"Hello\"}', '', 'owner', '', 'owner:l1', ?)",
+            (_NOW,),
+        )
         said = json.dumps({"content": "Hello"})
         connection.execute(
             "INSERT INTO session_messages (session_id, seq, role, content, tokens, provenance, created_at)"

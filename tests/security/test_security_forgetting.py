@@ -18,7 +18,6 @@ import pytest
 
 from modules.runtime.home import Home
 from modules.services.memory.admission import NewMemory
-from modules.services.sessions.owner_inbox import OwnerInbox
 from soul.commands.people import run_forget, run_know
 from tests.running_town import RunningTown, awake, replying
 
@@ -92,8 +91,7 @@ async def live(town: RunningTown, home: Home) -> None:
         for subject, body in (("home", "The owner is moving to Lisbon."), ("self.md", "relationships.json, answered.")):
             memory = NewMemory("fact", subject, body, source="owner:terminal", trust="owner")
             await services.knowledge.stores.memories.save(memory, services.clock.now())
-        inbox = OwnerInbox(services.database, services.knowledge.sessions, services.clock, services.redactor)
-        await inbox.add("I am moving to Lisbon, @answered.com knows. Mallory does not.")
+        await life.app.owner.receive("I am moving to Lisbon, @answered.com knows. Mallory does not.")
         await services.knowledge.refresh()
         await life.app.scheduler.run_guarded("heartbeat")
         await life.app.status.write("stopped")

@@ -26,6 +26,7 @@ from modules.runtime.console import SilentConsole
 from modules.runtime.control import Control
 from modules.runtime.home import Home
 from modules.runtime.status import Stage
+from modules.services.work.types import OWNER_LINE
 from soul.app import App, open_soul
 from tests import patience
 from tests.owner_lines import answered
@@ -43,13 +44,16 @@ PROFILE_RECORD = "com.atproto.repo.getRecord"
 DOWN = Fault("bad_gateway", LOGIN, times=10_000)
 
 
+_WAITING = "SELECT payload ->> 'text' FROM work WHERE state = 'pending' AND kind = ? ORDER BY id"
+
+
 def waiting(home: Home) -> list[str]:
     """Return the owner's messages that wait for an answer, as stored on the disk."""
     if not home.database.exists():
         return []
     connection = sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)
     try:
-        return [text for (text,) in connection.execute("SELECT text FROM owner_messages ORDER BY id")]
+        return [text for (text,) in connection.execute(_WAITING, (OWNER_LINE,))]
     except sqlite3.OperationalError:
         return []
     finally:

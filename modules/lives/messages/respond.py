@@ -37,9 +37,9 @@ from modules.services.outbox.approval import leaving
 from modules.services.outbox.bodies import DirectMessageBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.owner import cause_of
 from modules.services.rights.records import FORGOT, REQUEST, left_in
 from modules.services.rights.records import LOOP as RIGHTS
-from modules.services.sessions.owner_inbox import cause_of
 from modules.services.work.table import WorkTable
 from modules.services.work.types import Disposition, Handler, Perceiver, WorkItem
 
@@ -109,12 +109,11 @@ class OwnerMessageHandler(Handler):
         return None
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Settle the message itself, and forget its answer, which was proposed."""
+        """Settle the message itself."""
         message = await self.state.named(item.key)
         if message is not None and disposition.code != _SETTLED:
             state: Literal["dropped", "handled"] = "dropped" if disposition.act == "dropped" else "handled"
             await self.state.settle([message], disposition.reason, state)
-        await self.handler.forget(item.key)
 
     async def _pass_on(self, item: WorkItem) -> Disposition:
         await self.work.pass_on(item, OWNER_TALK)
@@ -125,7 +124,7 @@ class OwnerMessageHandler(Handler):
         if self.kind == OWNER_MESSAGE:
             return await self._pass_on(item)
         try:
-            answer = await self.handler.answer(item.key, message.text, message.sent_at)
+            answer = await self.handler.answer(item, message.text, message.sent_at)
         except (BudgetExceeded, Transient) as error:
             if error.remedy:
                 await self._tell_it_waits(message, error)

@@ -9,6 +9,7 @@ from adapters.atproto.types import Actor
 from modules.services.agent.tools.types import Revision
 from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox.bodies import DirectMessageBody
+from modules.services.work.types import WorkItem
 
 MESSAGE = "message"
 """The kind of the rows of work for others: one for each conversation in which they wait for an answer."""
@@ -119,8 +120,8 @@ class OwnerHandler(Protocol):
         """Carry out a command (a line that begins with a slash); return the answer to it."""
         ...
 
-    async def answer(self, key: str, text: str, sent_at: str) -> str:
-        """Return the SOUL's answer to a message; the same `key` gets the same answer while it is stored.
+    async def answer(self, item: WorkItem, text: str, sent_at: str) -> str:
+        """Return the SOUL's answer to a message; the same row gets the same answer.
 
         Raises:
             BudgetExceeded: the budget does not allow it now.
@@ -128,8 +129,4 @@ class OwnerHandler(Protocol):
             Transient: the model gives no answer now.
 
         """
-        ...
-
-    async def forget(self, key: str) -> None:
-        """Forget the stored answer to a message, which was delivered."""
         ...

@@ -438,6 +438,16 @@ CREATE INDEX interactions_by_did ON interactions (did);
 CREATE INDEX interactions_by_uri ON interactions (uri);
 """
 
+_OWNER_LINES = """
+INSERT INTO work (kind, key, payload, author, importance, not_before, cause_id, created_at)
+SELECT substr(via, 1, length(via) - iif(via = '', 0, length(id))) || iif(via = '', 'owner:line', 'line'), id,
+    json_object('text', text, 'session', session_id), '', 'owner', '', 'owner:' || id, received_at
+FROM owner_messages WHERE via = '' OR substr(via, 1, 13) = 'former-owner:' ORDER BY id;
+UPDATE work SET payload = json_set(payload, '$.session', session_id) FROM owner_messages
+WHERE key = via AND kind IN ('owner-message', 'owner-talk');
+DROP TABLE owner_messages;
+"""
+
 OLDEST_SCHEMA = 42
 """The first schema of a release: files with a lower one were written by versions that were never released."""
-MIGRATIONS = {OLDEST_SCHEMA: _FIRST, 43: _PEOPLE_MET}
+MIGRATIONS = {OLDEST_SCHEMA: _FIRST, 43: _PEOPLE_MET, 44: "", 45: _OWNER_LINES}

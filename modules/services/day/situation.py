@@ -27,8 +27,8 @@ from modules.services.inbox import messages, received
 from modules.services.outbox import store
 from modules.services.outbox.approval import held
 from modules.services.schedules import Schedule, schedules_in
-from modules.services.sessions import owner_inbox
 from modules.services.work.table import count_waiting, newest
+from modules.services.work.types import OWNER_LINE
 
 _MOST_TASKS = 100
 _FIRST_CHARS, _REASON_CHARS = 60, 80
@@ -95,7 +95,7 @@ class Situation:
 def owner_waits(connection: sqlite3.Connection, owner_did: str) -> bool:
     """Return whether the owner said something, in the terminal or by direct message, that has no answer yet."""
     by_message = any(one.author_did == owner_did for one in messages.waiting(connection))
-    return by_message or owner_inbox.count(connection) > 0
+    return by_message or count_waiting(connection, OWNER_LINE) > 0
 
 
 def read_situation(
@@ -109,7 +109,7 @@ def read_situation(
         posts=received.count_waiting(connection),
         threads=count_waiting(connection, THREAD),
         messages=said[False],
-        owner_messages=owner_inbox.count(connection) + said[True],
+        owner_messages=count_waiting(connection, OWNER_LINE) + said[True],
         tasks=sum(count_waiting(connection, TASK, outcome) for outcome in (ABANDONED, ASKS)),
         acts=states.get("pending", 0) + states.get("sending", 0),
     )

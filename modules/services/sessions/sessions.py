@@ -108,10 +108,7 @@ class Sessions:
         return ["\n".join(block.text for block in blocks(message) if isinstance(block, Text)) for message in said]
 
     async def idle(self, before: datetime) -> list[Session]:
-        """Return current conversations in which nothing was said since `before`, the longest idle first.
-
-        A conversation in which the owner waits for an answer is never idle.
-        """
+        """Return current conversations in which nothing was said since `before`, the longest idle first."""
         return await self._database.run(lambda connection: store.idle(connection, before))
 
     def summary_row(self, text: str, provenance: Provenance, dids: str = "") -> store.NewMessageRow:

@@ -18,7 +18,7 @@ from common.clock import iso
 from common.json_lines import json_object
 from common.person import Trace
 from common.provenance import Provenance
-from common.session_keys import FORMER_PREFIX, MAIN_PREFIX, is_main
+from common.session_keys import MAIN_PREFIX, is_main
 from modules.runtime.database import marks
 from modules.runtime.database.people import PersonalRows, PersonalTable, change_owner
 from modules.runtime.llm.dialect import Message, Usage
@@ -177,15 +177,8 @@ def tokens(connection: sqlite3.Connection, session_id: str) -> tuple[int, int]:
 
 
 def idle(connection: sqlite3.Connection, before: datetime) -> list[Session]:
-    """Return current conversations in which nothing was said since `before`, the longest idle first.
-
-    A conversation in which the owner waits for an answer is never idle.
-    """
-    where = (
-        "ended_at IS NULL AND last_active_at < ? AND id NOT IN (SELECT session_id FROM owner_messages)"
-        " ORDER BY last_active_at"
-    )
-    return _sessions(connection, where, iso(before))
+    """Return current conversations in which nothing was said since `before`, the longest idle first."""
+    return _sessions(connection, "ended_at IS NULL AND last_active_at < ? ORDER BY last_active_at", iso(before))
 
 
 def summary(connection: sqlite3.Connection, session_id: str) -> str:
@@ -275,12 +268,9 @@ def kept_lines(text: str, trace: Trace, *, is_owner: bool = False) -> tuple[str,
 
 
 def change_owner_of_talks(connection: sqlite3.Connection, now: str, before: str) -> None:
-    """Set aside the talks and unanswered messages of the owner `before`, and restore those of `now`."""
+    """Set aside the talks of the owner `before`, and restore those of `now`."""
     for table, column in (("sessions", "key"), ("archives", "session_key")):
         change_owner(connection, table, column, before, now)
-    connection.execute("UPDATE owner_messages SET via = ? || id WHERE via = ''", (f"{FORMER_PREFIX}{before}:",))
-    of = {"of": f"{FORMER_PREFIX}{now}:"}
-    connection.execute("UPDATE owner_messages SET via = '' WHERE substr(via, 1, length(:of)) = :of", of)
 
 
 def drop_turns(connection: sqlite3.Connection, did: str) -> int:
@@ -325,10 +315,6 @@ SESSIONS_OF_PEOPLE = PersonalRows(
                     ELSE distilled END)""",
             },
             shown_of_others="'archived: ' || key",
-        ),
-        PersonalTable(
-            name="owner_messages",
-            named="SELECT 'message ' || id || ' of yours' FROM owner_messages WHERE named(text) ORDER BY id",
         ),
     ),
     # NOTE(self): what was kept of a talk with the owner is tied to nobody, and is deleted if it holds the person's DID.

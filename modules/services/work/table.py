@@ -12,7 +12,7 @@ from typing import Any, Literal
 from common.clock import Clock, iso
 from common.json_lines import json_line, json_object
 from modules.runtime.database.database import Database
-from modules.runtime.database.people import PersonalRows, PersonalTable
+from modules.runtime.database.people import PersonalRows, PersonalTable, change_owner
 from modules.services.work.types import HELD, NewWork, WorkItem
 
 KEPT = timedelta(days=90)
@@ -183,9 +183,7 @@ class WorkTable:
 
     async def note(self, item: WorkItem, **values: object) -> None:
         """Change these values in the payload of a row, and no others."""
-        statement = "UPDATE work SET payload = json_patch(payload, ?) WHERE id = ?"
-        noted = (json.dumps(values, ensure_ascii=False), item.id)
-        await self.database.run(lambda connection: connection.execute(statement, noted))
+        await self.database.run(lambda connection: note(connection, item, values))
 
     async def note_failure(self, item: WorkItem) -> None:
         """Count one more failure of a service in a row, and keep since when it fails."""
@@ -207,12 +205,26 @@ class WorkTable:
 
         await self.database.run(write)
 
+    async def waiting(self, kind: str) -> list[WorkItem]:
+        """Return the waiting rows of a kind, due or not, oldest first."""
+        return await self.database.run(lambda connection: waiting(connection, kind))
+
+    async def remove(self, item: WorkItem) -> None:
+        """Delete a row of which nothing is to stay."""
+        await self.database.run(lambda connection: connection.execute("DELETE FROM work WHERE id = ?", (item.id,)))
+
 
 def add(connection: sqlite3.Connection, new: Sequence[NewWork], now: str) -> int:
     """Add rows that are new, as a step of a caller's transaction; return how many are new."""
     before = connection.total_changes
     connection.executemany(_ADD, [_row(one, now) for one in new])
     return connection.total_changes - before
+
+
+def note(connection: sqlite3.Connection, item: WorkItem, values: Mapping[str, object]) -> None:
+    """Change these values in the payload of a row, and no others, as a step of a caller's transaction."""
+    statement = "UPDATE work SET payload = json_patch(payload, ?) WHERE id = ?"
+    connection.execute(statement, (json.dumps(values, ensure_ascii=False), item.id))
 
 
 def replace_row(connection: sqlite3.Connection, row: NewWork) -> None:
@@ -238,8 +250,12 @@ def newest(
     return _items(connection, query, (kind, len(key_prefix), key_prefix, having, having, limit))
 
 
-def drop_told(connection: sqlite3.Connection, kind: str) -> None:
-    """Mark rows with words as told and drop waiting ones: their addressee is gone. The rows stay."""
+def change_owner_of_work(connection: sqlite3.Connection, kind: str, now: str, before: str) -> None:
+    """Set aside the unanswered lines of the owner `before`, and restore those of `now`.
+
+    Rows of `kind` with words are marked as told, and waiting ones dropped: their addressee is gone. The rows stay.
+    """
+    change_owner(connection, "work", "kind", before, now)
     statement = """UPDATE work SET payload = json_set(payload, '$.noted', json('true')),
         state = iif(state = 'pending', 'dropped', state) WHERE kind = ? AND payload ->> 'words' <> ''"""
     connection.execute(statement, (kind,))
@@ -291,18 +307,23 @@ def _items(
 
 _PAYLOAD = "iif(named(json_field(payload, 'note')), json_set(payload, '$.note', ''), payload)"
 """A note that names the person is removed, as it may hold their words."""
+_OWNER_LINES = "kind GLOB '*owner:*line'"
+"""Lines of the owner, and of former owners."""
 
 WORK_OF_PEOPLE = PersonalRows(
     "work",
     (
         PersonalTable(
             name="work",
-            theirs="(author = :did OR ((instr(key, :part) OR instr(cause_id, :part)) AND holds_did(key, cause_id)))",
+            theirs="(author = :did OR (instr(kind || key || cause_id, :part) AND holds_did(kind, key, cause_id)))",
             shown="kind || ' ' || key",
             at="created_at",
             order="created_at",
             redacts={"payload": f"redacted_json({_PAYLOAD})", "outcome": "redacted(outcome)"},
+            only=f"NOT {_OWNER_LINES}",
             also="kind = 'improvement' AND named(payload)",
+            named=f"""SELECT 'message ' || place || ' of yours' FROM (SELECT payload, row_number() OVER (ORDER BY id)
+                AS place FROM work WHERE {_OWNER_LINES}) WHERE named(payload ->> 'text')""",  # noqa: S608 - a constant
         ),
     ),
 )

@@ -19,6 +19,8 @@ STOPPED = "stopped"
 HELD = "held"
 """The code of an item that waits for the owner's decision about a draft. Like the draft, it keeps no SOUL awake."""
 WorkState = Literal["pending", "done", "dropped"]
+OWNER_LINE = "owner:line"
+"""The kind of the rows that hold a line of the owner in the terminal or on the page, each until it is answered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,9 @@ from modules.services.experiences import KIND as DRAFT_EXPERIENCE
 from modules.services.outbox import store
 from modules.services.rights.requests import ForgetRequests
 from modules.services.rituals.policy import next_opening
-from modules.services.sessions.owner_inbox import count
 from modules.services.sleep import WORKSPACES, AwaitedNext, SleepLoop
 from modules.services.work.loop import WorkLoop
-from modules.services.work.types import PausingPerceiver
+from modules.services.work.types import OWNER_LINE, PausingPerceiver
 from soul.composition.services import Services
 
 
@@ -118,7 +117,7 @@ class _Parts:
         return AwaitedNext(due=parse_iso(moment)) if moment else AwaitedNext("acts are about to leave")
 
     async def owner(self) -> AwaitedNext:
-        waiting = await self._services.database.run(count)
+        waiting = await self._services.work.waiting(OWNER_LINE)
         return AwaitedNext("the owner waits for an answer" if waiting else "")
 
     async def room(self) -> AwaitedNext:

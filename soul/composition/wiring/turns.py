@@ -36,7 +36,6 @@ from modules.services.owner_files import OwnerFiles
 from modules.services.relationships import names
 from modules.services.sessions.archives import TRANSCRIPT_TOKENS, Distiller
 from modules.services.sessions.archivist import Archivist, SessionTidyLoop
-from modules.services.sessions.owner_inbox import OwnerInbox
 from modules.services.sessions.types import Session
 from modules.services.wiring import build_sources, prompter_over
 from modules.services.work.loop import WORK_INTERVAL_MS, WorkLoop
@@ -250,7 +249,8 @@ class TurnServices:
             skills=services.skills,
             turn_runner=self.turn_runner,
             sessions=sessions,
-            inbox=OwnerInbox(services.database, sessions, services.clock, services.redactor),
+            work=services.work,
+            redactor=services.redactor,
             told=ToldOutside(
                 services.work,
                 sessions,

@@ -26,7 +26,6 @@ from modules.runtime.backup import write_backup
 from modules.runtime.home import Home
 from modules.services.memory.admission import NewMemory
 from modules.services.rights.requests import ForgetRequest, ForgetRequests
-from modules.services.sessions.owner_inbox import OwnerInbox
 from soul.commands.people import carry_out_requests, forget_who_is_due, run_forget, run_know, run_mute
 from tests.owner_lines import answered
 from tests.patience import HANG_S
@@ -78,8 +77,7 @@ async def live_with(town: RunningTown, home: Home, did: str) -> None:
             await services.knowledge.stores.memories.save(told, services.clock.now())
         kept = NewMemory("fact", "slate", "Slate is louder than tin.")
         await services.knowledge.stores.memories.save(kept, services.clock.now())
-        inbox = OwnerInbox(services.database, services.knowledge.sessions, services.clock, services.redactor)
-        await inbox.add("What do you think of @quillon.test?")
+        await life.app.owner.receive("What do you think of @quillon.test?")
         await services.knowledge.refresh()
         for loop in ("heartbeat", "sessions"):
             await life.app.scheduler.run_guarded(loop)

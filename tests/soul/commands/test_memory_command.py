@@ -37,7 +37,7 @@ from soul.commands.options import MemoryKind, PromptAudience
 from soul.commands.owner_commands import OwnerCommands
 from soul.commands.prompt import run_prompt
 from tests.known_profiles import set_profiles
-from tests.owner_lines import answered
+from tests.owner_lines import answer_message, answered
 from tests.running_town import RunningTown, awake, call, settings_of, write_home
 from tests.soul.commands.test_forget_command import places_that_hold
 from town.model.types import ChatRequest, Completion
@@ -220,7 +220,7 @@ async def test_what_the_owner_said_before_a_memory_was_forgotten_is_not_looked_b
     async with awake(running_town.make_home("rowan")) as life:
         commands = OwnerCommands(rows=rows_at("terminal"), app=life.app, ended=asyncio.Event())
         await answered(life.app.owner, BOAT)
-        await life.app.owner.answer_via("at://owner/1", f"once more, {BOAT}")
+        await answer_message(life.app.owner, "at://owner/1", f"once more, {BOAT}")
         assert "Fennimore" in str(await life.app.services.experiences.open())
         await commands.obey("/memory forget 1")
         await answered(life.app.owner, "Please ask one thing at a time.")
