@@ -14,6 +14,7 @@ from tests.running_town import PASSWORD, RunningTown, awake, call, prompt_of, re
 from tests.scenarios.phone import Phone, look
 from town.atproto.index import FOLLOW
 from town.atproto.service import Fault
+from town.model.service import Fault as ModelFault
 from town.model.types import ChatRequest, Completion
 
 SEND = "chat.bsky.convo.sendMessage"
@@ -269,6 +270,26 @@ async def test_what_was_written_while_the_soul_slept_is_answered_when_it_wakes(r
     async with awake(home) as soul:
         await look(soul)
     assert len(phone.answers) == 2
+
+
+async def test_a_message_that_is_read_again_while_it_waits_is_kept_and_answered_once(running_town: RunningTown) -> None:
+    owner, ada = Phone(running_town, "owner"), Phone(running_town, "ada")
+    ada.is_followed()
+    running_town.mind.answer = replying("I am.")
+    async with awake(running_town.make_home("rebecca")) as soul:
+        await look(soul)
+        running_town.faults.arm(Fault("server_error", f"chat.bsky.convo.getConvo?*{ada.convo.id}*", times=1000))
+        running_town.mind_faults.arm(ModelFault("rate_limited", times=1000, seconds=0))
+        ada.says("Hello!")
+        owner.says("Are you there?")
+        for _ in range(5):
+            await look(soul)
+            soul.passes(240)
+        running_town.mind_faults.clear()
+        for _ in range(3):
+            soul.passes(2_000)
+            await look(soul)
+    assert owner.answers == ["I am."]
 
 
 async def test_what_was_answered_before_a_crash_is_answered_once_and_keeps_no_conversation_open(

@@ -28,7 +28,7 @@ from modules.lives.messages.policy import (
     too_long_text,
 )
 from modules.lives.messages.state import MessageState
-from modules.lives.messages.types import OWNER_MESSAGE, OWNER_TALK, DraftAnswer, OwnerHandler
+from modules.lives.messages.types import DraftAnswer, OwnerHandler
 from modules.runtime.control import Standing
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
@@ -41,7 +41,7 @@ from modules.services.owner import cause_of
 from modules.services.rights.records import FORGOT, REQUEST, left_in
 from modules.services.rights.records import LOOP as RIGHTS
 from modules.services.work.table import WorkTable
-from modules.services.work.types import Disposition, Handler, Perceiver, WorkItem
+from modules.services.work.types import OWNER_MESSAGE, OWNER_TALK, Disposition, Handler, Perceiver, WorkItem
 
 _SETTLED = "settled"
 _DONE = "Done."

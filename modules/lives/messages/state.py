@@ -11,7 +11,7 @@ from typing import Literal
 from adapters.atproto.types import DirectMessage
 from common.clock import Clock, iso
 from common.redact import Redactor
-from modules.lives.messages.types import OWNER_MESSAGE, Burst, Line
+from modules.lives.messages.types import Burst, Line
 from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.services.explanation.drafts import Draft, in_words
@@ -21,7 +21,7 @@ from modules.services.inbox.messages import ReceivedMessage, Talk
 from modules.services.outbox import approval, store
 from modules.services.outbox.types import Intent
 from modules.services.work.table import add
-from modules.services.work.types import NewWork
+from modules.services.work.types import OWNER_MESSAGE, NewWork
 
 ANSWERED = "answered"
 
@@ -44,7 +44,7 @@ class MessageState:
     async def take_in(self, new: Sequence[tuple[str, DirectMessage]], cursor: str | None) -> int:
         """Store messages, each with its conversation's id, and how far the log was read; return how many are new.
 
-        A row of work is added for each message by the owner.
+        A row of work is added for each new message by the owner; one that is read again may have been passed on.
         """
         now = self.clock.now()
         rows = [
@@ -53,12 +53,13 @@ class MessageState:
             )
             for talk_id, one in sorted(new, key=lambda said: said[1].rev)
         ]
-        owners = [one.name for one in rows if self.me.is_owner(one.author_did)]
-        work = [NewWork(OWNER_MESSAGE, name, {}, self.me.owner_did, "owner", cause_id=name) for name in owners]
+        owner = self.me.owner_did
+        owners = [one.name for one in rows if one.author_did == owner]
 
         def write(connection: sqlite3.Connection) -> int:
+            new = [name for name in owners if messages.named(connection, name) is None]
             count = messages.take_in(connection, rows)
-            add(connection, work, iso(now))
+            add(connection, [NewWork(OWNER_MESSAGE, one, {}, owner, "owner", cause_id=one) for one in new], iso(now))
             messages.forget_before(connection, now - _KEPT)
             if cursor:
                 marks.put(connection, {messages.CURSOR: cursor})

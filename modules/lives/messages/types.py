@@ -13,8 +13,6 @@ from modules.services.work.types import WorkItem
 
 MESSAGE = "message"
 """The kind of the rows of work for others: one for each conversation in which they wait for an answer."""
-OWNER_MESSAGE, OWNER_TALK = "owner-message", "owner-talk"
-"""The kinds of the rows for the owner's messages, with the message's name as key: as received, and needing a turn."""
 
 
 @dataclass(frozen=True, slots=True)

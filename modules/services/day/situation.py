@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,7 +27,7 @@ from modules.services.outbox import store
 from modules.services.outbox.approval import held
 from modules.services.schedules import Schedule, schedules_in
 from modules.services.work.table import count_waiting, newest
-from modules.services.work.types import OWNER_LINE
+from modules.services.work.types import OWNER_LINE, OWNER_MESSAGE, OWNER_TALK
 
 _MOST_TASKS = 100
 _FIRST_CHARS, _REASON_CHARS = 60, 80
@@ -92,10 +91,9 @@ class Situation:
         )
 
 
-def owner_waits(connection: sqlite3.Connection, owner_did: str) -> bool:
-    """Return whether the owner said something, in the terminal or by direct message, that has no answer yet."""
-    by_message = any(one.author_did == owner_did for one in messages.waiting(connection))
-    return by_message or count_waiting(connection, OWNER_LINE) > 0
+def owner_waiting(connection: sqlite3.Connection) -> int:
+    """Return how much that the owner said, in the terminal or by direct message, has no answer yet."""
+    return sum(count_waiting(connection, kind) for kind in (OWNER_LINE, OWNER_MESSAGE, OWNER_TALK))
 
 
 def read_situation(
@@ -103,13 +101,13 @@ def read_situation(
 ) -> Situation:
     """Return the state of the SOUL of `settings`; `standing` comes from its `Control`."""
     drafts, documents, states = held(connection), held_documents(home), store.counts(connection)
-    said = Counter(one.author_did == settings.owner_bluesky_social_handle_did for one in messages.waiting(connection))
+    owner = settings.owner_bluesky_social_handle_did
     waits = DayWaits(
         drafts=len(drafts) + len(documents),
         posts=received.count_waiting(connection),
         threads=count_waiting(connection, THREAD),
-        messages=said[False],
-        owner_messages=count_waiting(connection, OWNER_LINE) + said[True],
+        messages=sum(one.author_did != owner for one in messages.waiting(connection)),
+        owner_messages=owner_waiting(connection),
         tasks=sum(count_waiting(connection, TASK, outcome) for outcome in (ABANDONED, ASKS)),
         acts=states.get("pending", 0) + states.get("sending", 0),
     )

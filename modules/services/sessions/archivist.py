@@ -307,7 +307,7 @@ _OTHERS_IDLE_MS = DAY_MS
 class SessionTidyLoop(Loop):
     """Ends silent conversations: talks with the owner, and those whose key `is_over`, after half an hour of silence.
 
-    Any other conversation ends after a day of silence. No talk with the owner ends while `owner_waits` for an answer.
+    Any other conversation ends after a day of silence. No talk with the owner ends while the owner waits for an answer.
     """
 
     name = "sessions"
@@ -319,7 +319,8 @@ class SessionTidyLoop(Loop):
     archivist: Archivist
     clock: Clock
     is_over: Callable[[str], bool]
-    owner_waits: Callable[[], Awaitable[bool]]
+    owner_waiting: Callable[[], Awaitable[int]]
+    """Returns how much that the owner said has no answer yet."""
     _put_off: Counter[str] = field(default_factory=Counter, init=False)
     """The number of times that the end of each session was put off; those put off least come first."""
 
@@ -336,7 +337,7 @@ class SessionTidyLoop(Loop):
         for session in sorted(idle, key=lambda one: self._put_off[one.id]):
             ends_soon = is_main(session.key) or self.is_over(session.key)
             quiet_since = now - timedelta(milliseconds=OWNER_IDLE_RESET_MS if ends_soon else _OTHERS_IDLE_MS)
-            if session.last_active_at >= iso(quiet_since) or (is_main(session.key) and await self.owner_waits()):
+            if session.last_active_at >= iso(quiet_since) or (is_main(session.key) and await self.owner_waiting()):
                 continue
             outcome = await self.archivist.reset(session.key, reason="it is over", quiet_since=quiet_since)
             if outcome.status == "postponed":

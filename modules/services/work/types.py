@@ -21,6 +21,8 @@ HELD = "held"
 WorkState = Literal["pending", "done", "dropped"]
 OWNER_LINE = "owner:line"
 """The kind of the rows that hold a line of the owner in the terminal or on the page, each until it is answered."""
+OWNER_MESSAGE, OWNER_TALK = "owner-message", "owner-talk"
+"""The kinds of the rows for the owner's messages, with the message's name as key: as received, and needing a turn."""
 
 
 @dataclass(frozen=True, slots=True)

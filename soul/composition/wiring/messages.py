@@ -9,13 +9,14 @@ from modules.lives.messages.handle_others import OthersHandler, OthersResponder
 from modules.lives.messages.perceive import LOOP, MessagePerceiver
 from modules.lives.messages.respond import OwnerMessageHandler, OwnerTeller
 from modules.lives.messages.state import MessageState
-from modules.lives.messages.types import OWNER_MESSAGE, OWNER_TALK, OwnerHandler
+from modules.lives.messages.types import OwnerHandler
 from modules.runtime.scheduler.policy import Loop
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.rights.answering import PersonRequests
 from modules.services.rights.requests import ForgetRequests, ForgottenPeople
 from modules.services.work.limits import PersonTurns
 from modules.services.work.loop import WorkLoop
+from modules.services.work.types import OWNER_MESSAGE, OWNER_TALK
 from soul.composition.services import Services
 from soul.composition.wiring.turns import TurnServices, build_work_loop
 

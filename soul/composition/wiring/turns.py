@@ -27,7 +27,7 @@ from modules.services.agent.wakeup.gathering import WakeupGathering
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.day.context_file import ContextFile
 from modules.services.day.gathering import DayReader
-from modules.services.day.situation import owner_waits
+from modules.services.day.situation import owner_waiting
 from modules.services.exchanges import PublicPosts, SaidBefore
 from modules.services.identity.identity import agent_facts
 from modules.services.outbox.bodies import FollowBody
@@ -273,11 +273,8 @@ class TurnServices:
     def session_loop(self, is_over: Callable[[str], bool]) -> SessionTidyLoop:
         """Build the loop that ends conversations that are over, and has the archivist archive them."""
         services = self._services
-
-        async def waits() -> bool:
-            return await services.database.run(lambda connection: owner_waits(connection, services.me.owner_did))
-
-        return SessionTidyLoop(services.knowledge.sessions, self.archivist, services.clock, is_over, waits)
+        waiting = partial(services.database.run, owner_waiting)
+        return SessionTidyLoop(services.knowledge.sessions, self.archivist, services.clock, is_over, waiting)
 
     async def leave_notes(self) -> None:
         """Write the notes that the next life reads first; give up after a second."""

@@ -480,10 +480,10 @@ ENDED = {"bluesky:thread:at://did:plc:kit/app.bsky.feed.post/over"}
 
 
 def tidy_loop(home: SessionHome) -> SessionTidyLoop:
-    async def owner_waits() -> bool:
-        return False
+    async def owner_waiting() -> int:
+        return 0
 
-    return SessionTidyLoop(home.sessions, home.archivist, home.clock, ENDED.__contains__, owner_waits)
+    return SessionTidyLoop(home.sessions, home.archivist, home.clock, ENDED.__contains__, owner_waiting)
 
 
 async def test_a_thread_that_is_over_becomes_memory_after_half_an_hour_and_not_after_a_day(
