@@ -19,6 +19,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.services.day.gathering import DayReader
 from modules.services.owner import NOTICE, OwnerAnswers, begin_with
+from modules.services.work.table import WorkTable
 from modules.services.work.types import OWNER_LINE, NewWork
 from tests import patience
 from tests.owner_lines import answer_message, answered
@@ -165,17 +166,22 @@ async def test_what_waits_is_answered_after_a_restart_and_stands_once_in_the_tal
 
 async def test_lines_that_an_earlier_version_kept_are_answered_each_by_its_owner(running_town: RunningTown) -> None:
     home, old = running_town.make_home("rowan"), {number: MIGRATIONS[number] for number in (42, 43)}
-    former, answers = running_town.account("bea"), list[str]()
+    former, answers, message = running_town.account("bea"), list[str](), "chat:c1/m1"
     async with await Database.open(home.database, old) as database:
         at = iso(SystemClock().now())
         rows = [
-            ("I saw a heron.", at, ""),
-            ("Now to the mill.", at, f"{FORMER_PREFIX}{former}:2"),
-            ("It stood at the weir.", at, ""),
+            ("I saw a heron.", at, "", ""),
+            ("Now to the mill.", at, f"{FORMER_PREFIX}{former}:2", ""),
+            ("It stood at the weir.", at, "", ""),
+            ("And you?", at, message, "talk-7"),
         ]
-        insert = "INSERT INTO owner_messages (text, received_at, via) VALUES (?, ?, ?)"
+        insert = "INSERT INTO owner_messages (text, received_at, via, session_id) VALUES (?, ?, ?, ?)"
         await database.run(lambda connection: connection.executemany(insert, rows))
+        await WorkTable(database, SystemClock()).add(NewWork("owner-talk", message))
     async with awake(home) as life:
+        (kept,) = await life.app.services.work.waiting("owner-talk")
+        assert (kept.key, kept.payload) == (message, {"session": "talk-7"})
+        await life.app.services.work.remove(kept)
         while answer := await life.app.owner.answer_next():
             answers.append(answer.text)
         assert answers == ["So: heron.", "So: weir."]
