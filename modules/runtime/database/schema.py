@@ -450,4 +450,4 @@ DROP TABLE owner_messages;
 
 OLDEST_SCHEMA = 42
 """The first schema of a release: files with a lower one were written by versions that were never released."""
-MIGRATIONS = {OLDEST_SCHEMA: _FIRST, 43: _PEOPLE_MET, 44: "", 45: _OWNER_LINES}
+MIGRATIONS = {OLDEST_SCHEMA: _FIRST, 43: _PEOPLE_MET, 44: _OWNER_LINES}

@@ -169,8 +169,8 @@ async def test_a_home_from_before_the_first_schema_is_refused_by_every_command_a
 
 NEXT_STEP = {
     "modules/runtime/database/schema.py": (
-        "MIGRATIONS = {OLDEST_SCHEMA: _FIRST, 43: _PEOPLE_MET}",
-        f"MIGRATIONS = {{OLDEST_SCHEMA: _FIRST, 43: _PEOPLE_MET, {TODAY + 1}: 'CREATE TABLE next (name TEXT)'}}",
+        f"{TODAY}: ",
+        f"{TODAY + 1}: 'CREATE TABLE next (name TEXT)', {TODAY}: ",
     )
 }
 
