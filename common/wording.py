@@ -65,7 +65,6 @@ _PARTS = {
     "skills": "the list of its skills",
     "skills/core": "the ground rules",
 }
-_GROUPS = {"static": "fixed", "semi-static": "stable", "dynamic": "changing"}
 _RULES = {
     "approval": "whether it needs your approval",
     "consent": "who asked for it",
@@ -202,11 +201,6 @@ def told_reason(reason: str) -> str:
     """Return in plain words a reason that begins with the name of a rule, such as `same-reply: twice today`."""
     name, colon, rest = reason.partition(": ")
     return f"{rule(name)}{colon}{rest}"
-
-
-def group(name: str) -> str:
-    """Return how often a part of the prompt changes."""
-    return _GROUPS.get(name, name)
 
 
 def part_name(name: str) -> str:

@@ -257,11 +257,6 @@ COMMANDS = (
         "commands.reflect:run_friction",
     ),
     Row(
-        "prompt",
-        "Show the prompt that the next turn would send: its parts, their sizes, and what was left out.",
-        "commands.prompt:run_prompt",
-    ),
-    Row(
         "reflect",
         "Make the SOUL reflect on its experiences now, or when it next starts.",
         "commands.reflect:run_reflect",

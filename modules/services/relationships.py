@@ -22,8 +22,7 @@ from pydantic import ValidationError
 from adapters.atproto.richtext import detect_mentions
 from adapters.atproto.types import Actor, Notification
 from common.clock import Clock, iso, parse_iso
-from common.constants import STATE_MAX_BYTES
-from common.files import load_state, read_bounded, save_state
+from common.files import load_state, save_state
 from common.text.untrusted import one_line
 from common.wording import counted
 from modules.runtime.database.database import Database
@@ -393,15 +392,6 @@ def reflection_in(state: State) -> Reflection:
             if isinstance(entry, dict) and isinstance(entry.get("code"), str) and isinstance(entry.get("about"), str)
         ),
     )
-
-
-def read_reflection(path: Path) -> Reflection:
-    """Return the reflection in the file at `path`, without changing it; an empty one if it cannot be read."""
-    try:
-        state = json.loads(read_bounded(path, STATE_MAX_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return Reflection()
-    return reflection_in(state) if isinstance(state, dict) else Reflection()
 
 
 def add(state: State, code: str, about: str, now: datetime, *, significant: bool, did: str = "") -> None:

@@ -40,8 +40,6 @@ from modules.services.agent.prompt.sources import (
     PromptTurn,
     SkillLine,
     Sources,
-    nothing,
-    nothing_said,
 )
 from modules.services.inbox import messages
 from modules.services.memory.profiles import Profiles, profile_block
@@ -202,16 +200,14 @@ def build_sources(
     attention_list: AttentionList,
     wakeup_context: Callable[[str], Awaitable[str]],
     onboarding: Callable[[], bool],
-    peers: Peers = nothing,
-    said_before: Before = nothing_said,
-    counted: bool = True,
+    peers: Peers,
+    said_before: Before,
 ) -> Sources:
     """Return the sources of the parts of a prompt.
 
     `rng` draws the boundaries around others' words. `memory_md` returns that file, `wakeup_context` what is left to
     read after waking, for a session's key, and `onboarding` whether the first talk is due. `peers` returns what the
-    SOUL and its peers did together, `said_before` what it and a person said to each other. Without `counted`, recalled
-    memories are not counted as recalled, and only the functions given here write anything.
+    SOUL and its peers did together, `said_before` what it and a person said to each other.
     """
     stores = knowledge.stores
 
@@ -222,7 +218,7 @@ def build_sources(
         return await knowledge.day_files.told(memory_renderer(), least=least, began=began)
 
     async def recall(turn: PromptTurn, *, shown: Collection[int]) -> Recalled:
-        search = partial(knowledge.recall.recall, turn.query, memory_renderer(), shown=shown, counted=counted)
+        search = partial(knowledge.recall.recall, turn.query, memory_renderer(), shown=shown)
         return await search(public_only=turn.public, least=turn.least, person=turn.person)
 
     async def degraded() -> str:
@@ -257,9 +253,9 @@ def prompter_over(
     *,
     estimator: Estimator,
     tell: Callable[[PromptNotice], Awaitable[None]],
-    changes: Changes | None = None,
+    changes: Changes,
 ) -> Prompter:
-    """Return a prompter over `sources`; without `changes` it writes nothing."""
+    """Return a prompter over `sources`."""
     return Prompter(
         home=home,
         soul=soul,

@@ -27,14 +27,6 @@ class TalkAction(StrEnum):
     SHOW = "show"
 
 
-class PromptAudience(StrEnum):
-    """Who can read the result of a turn, for `--for`."""
-
-    OWNER = "owner"
-    BLUESKY = "bluesky"
-    SPACE = "space"
-
-
 class DemoMind(StrEnum):
     """The mind of the SOULs in the demo, for `--mind`."""
 

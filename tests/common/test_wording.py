@@ -6,8 +6,7 @@ from typing import get_args
 
 import pytest
 
-from common.wording import counted, deed, group, number, part_name, part_note, purpose, rule, told_outcome
-from modules.runtime.llm.dialect import GROUPS
+from common.wording import counted, deed, number, part_name, part_note, purpose, rule, told_outcome
 from modules.services.agent.prompt.sources import ROWS
 from modules.services.claims.policy import LoseCode
 from modules.services.outbox.github_bodies import GITHUB_KINDS
@@ -27,11 +26,10 @@ def test_a_count_of_one_has_its_noun_in_the_singular() -> None:
     assert counted(2, "post") == "2 posts"
 
 
-def test_every_part_of_a_prompt_and_every_group_has_words() -> None:
+def test_every_part_of_a_prompt_has_words() -> None:
     unnamed = [name for name in ROWS if part_name(name) == name and not name.endswith(".md")]
     unnamed = [name for name in unnamed if not name.startswith("memory/")]
     assert unnamed == ["own skills", "recalled memories", "said before"]
-    assert all(group(name) != name for name in GROUPS)
     assert part_name("memory/2026-01-05.md") == "what it noted on 2026-01-05"
     assert part_name("memory/2026-01-05.md (since)") == "what it noted on 2026-01-05, since the conversation began"
     assert part_name("skill bluesky-response") == "instructions: answers on Bluesky"
@@ -67,9 +65,8 @@ def test_everything_that_a_model_is_asked_for_has_words() -> None:
 
 
 def test_what_has_no_words_keeps_its_name() -> None:
-    assert (purpose("new-thing"), rule("new-rule"), part_name("NOTES.md"), group("other")) == (
+    assert (purpose("new-thing"), rule("new-rule"), part_name("NOTES.md")) == (
         "new-thing",
         "new-rule",
         "NOTES.md",
-        "other",
     )

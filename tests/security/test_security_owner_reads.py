@@ -26,7 +26,7 @@ COUNT = int(os.environ.get("OWNER_READS", "20"))
 FIRST = int(os.environ.get("OWNER_READS_FIRST", "0"))
 READS: tuple[tuple[str, ...], ...] = (
     ("status",), ("why", POST), ("drafts",), ("memory", "list"), ("self", "log"), ("self", "diff"),
-    ("budget",), ("talks",), ("prompt",),
+    ("budget",), ("talks",),
 )  # fmt: skip
 _JSON = {"status", "why", "drafts", "memory", "budget", "talks"}
 _ODD: tuple[Any, ...] = (

@@ -65,7 +65,6 @@ ARGUMENTS: dict[str, list[Sequence[str]]] = {
     "why": [(POST,), (f"at://did:plc:kit/{HOSTILE}",), (HOSTILE,)],
     "bluesky-reset": [("--dry-run",)],
     "budget": [()],
-    "prompt": [(), ("--text",), ("--about", HOSTILE), ("--for", "bluesky", "--text")],
     "doctor": [(), ("--security",)],
     "drafts": [
         *((), ("show", "{draft}"), ("show", "SELF.md"), ("approve", HOSTILE), ("reject", "abcd"), (HOSTILE,)),
@@ -120,7 +119,7 @@ def test_every_command_is_tried_here_or_as_a_whole_program() -> None:
 
 # NOTE(self): hostile text was stored in what these show, so that none of them passes by showing nothing.
 QUOTING = {
-    "status", "why", "prompt", "doctor", "drafts", "know", "talks", "self log", "self diff", "skills list",
+    "status", "why", "doctor", "drafts", "know", "talks", "self log", "self diff", "skills list",
     "skills log", "skills diff", "memory list",
     "memory search", "memory show",
 }  # fmt: skip

@@ -40,7 +40,6 @@ def home(tmp_path: Path) -> Home:
         ("memory", "list", "--since", "yesterday"),
         ("memory", "list", "--kind", "bogus"),
         ("budget", "--days", "many"),
-        ("prompt", "--for", "nobody"),
         ("status", "--bogus"),
         ("why",),
         ("bogus",),
@@ -113,7 +112,7 @@ def test_a_home_of_a_user_who_does_not_exist_is_a_wrong_call(capsys: pytest.Capt
     assert "nobody-of-that-name" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["status", "budget", "drafts", "talks", "prompt", "self log", "memory list"])
+@pytest.mark.parametrize("command", ["status", "budget", "drafts", "talks", "self log", "memory list"])
 def test_where_nobody_lives_that_is_said_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:

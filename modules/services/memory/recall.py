@@ -141,10 +141,9 @@ class MemoryRecall:
         public_only: bool,
         least: Provenance = Provenance.STRANGER,
         shown: Collection[int] = (),
-        counted: bool = True,
         person: str = "",
     ) -> Recalled:
-        """Return the best entries for `text` that fit, with the introduction; their counters are raised if `counted`.
+        """Return the best entries for `text` that fit, with the introduction, and raise their counters.
 
         Outside the owner's sessions only notes about `person` and about subjects of the text are returned.
 
@@ -155,7 +154,6 @@ class MemoryRecall:
             least: leave out what rests on words less trusted than these, so that the turn keeps its provenance; in the
                 owner's sessions a hint tells that there is some about a subject of the text.
             shown: the memories that the prompt holds already; they are recalled too, but not rendered again.
-            counted: False for a look that no model sees.
             person: the DID of the person that the turn is about; "" for nobody.
 
         """
@@ -185,11 +183,10 @@ class MemoryRecall:
         if not best:
             return Recalled(hint)
         uncounted = ""
-        if counted:
-            try:
-                await self._store.recalled([memory.id for memory in best], now)
-            except Transient as error:
-                uncounted = str(error)
+        try:
+            await self._store.recalled([memory.id for memory in best], now)
+        except Transient as error:
+            uncounted = str(error)
         entries = page.replace(_PLACE, _page(told)) if told else ""
         return Recalled("\n".join(filter(None, (entries, hint))), tuple(best), words_of(told), uncounted)
 
