@@ -343,7 +343,6 @@ class Settings(RoomSettings):
     boot_context_tokens: int = Field(default=4_000, ge=1_000)
     boot_context_export: Path | None = None
 
-    otel_exporter_otlp_endpoint: HttpUrl | Literal[""] = ""
     alarm_url: HttpUrl | Literal[""] = ""
     alarm_quiet_hours: QuietHours = None
     dashboard_port: RoomPort = 7790

@@ -77,7 +77,6 @@ from modules.runtime.llm.policy import (
 )
 from modules.runtime.llm.stream import StreamedAnswer
 from modules.runtime.service_health import ServiceHealth
-from modules.runtime.tracing import Attributes, Tracing, model_attributes, open_tracing
 
 Hydrate: TypeAlias = Callable[[str], Awaitable[tuple[str, bytes] | None]]
 """Returns the media type and the bytes under a key of the media store; None if they are gone."""
@@ -203,7 +202,6 @@ class LLMGateway:
         idle_timeout_s: how long each attempt waits for the first piece of the answer, and for each further one, in
             seconds. The whole answer may take as long as it needs, up to an hour.
         max_retries: attempts after the first, for transient errors.
-        tracing: records each call, without its words.
 
     """
 
@@ -228,7 +226,6 @@ class LLMGateway:
         transport: Callable[[], httpx.AsyncBaseTransport],
         idle_timeout_s: float = LLM_IDLE_TIMEOUT_S,
         max_retries: int = LLM_MAX_RETRIES,
-        tracing: Tracing = Tracing(),  # noqa: B008 - it holds nothing
     ) -> None:
         self.model = model
         self.reads_facts = reads_facts
@@ -245,7 +242,6 @@ class LLMGateway:
         self._hydrate = hydrate
         self._idle_timeout_s = idle_timeout_s
         self._max_retries = max_retries
-        self.tracing = tracing
         self._connection = Connection(
             base_url=base_url, api_key=api_key, transport=transport, clock=clock, idle_timeout_s=idle_timeout_s
         )
@@ -332,18 +328,16 @@ class LLMGateway:
         if self._cache_key:
             request[CACHE_KEY] = self._cache_key
         tally, started = _Tally(purpose, importance), self._clock.monotonic()
-        with self.tracing.span("chat", self.model, model_attributes(self.model)) as note:
-            result = read(await self._ask(request, tally), tools, required=required, new_id=self._new_id)
-            if cut_short(result, tools):
-                larger = request | {"max_tokens": limit * CUT_RETRY_FACTOR}
-                # NOTE(self): a service refuses it without room beside the prompt (vLLM) or above its model's limit.
-                try:
-                    result = read(await self._ask(larger, tally), tools, required=required, new_id=self._new_id)
-                except SoulError as error:
-                    if isinstance(error, BudgetExceeded | Fatal | Transient):
-                        raise
-            result = _settled(result, tally, self._clock.monotonic() - started)
-            note(_counted(result.usage))
+        result = read(await self._ask(request, tally), tools, required=required, new_id=self._new_id)
+        if cut_short(result, tools):
+            larger = request | {"max_tokens": limit * CUT_RETRY_FACTOR}
+            # NOTE(self): a service refuses it without room beside the prompt (vLLM) or above its model's limit.
+            try:
+                result = read(await self._ask(larger, tally), tools, required=required, new_id=self._new_id)
+            except SoulError as error:
+                if isinstance(error, BudgetExceeded | Fatal | Transient):
+                    raise
+        result = _settled(result, tally, self._clock.monotonic() - started)
         if self._on_usage:
             self._on_usage(result, purpose)
         return result
@@ -463,14 +457,6 @@ class LLMGateway:
         return f"{self._rng.getrandbits(36):09x}"
 
 
-def _counted(usage: Usage) -> Attributes:
-    return {
-        "gen_ai.usage.input_tokens": usage.input_tokens,
-        "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
-        "gen_ai.usage.output_tokens": usage.output_tokens,
-    }
-
-
 def _settled(result: ChatResult, tally: _Tally, seconds: float) -> ChatResult:
     return replace(
         result,
@@ -543,7 +529,6 @@ def open_gateway(
         reads_facts=settings.ai_gateway_facts,
         transport=http_transport_factory(settings.ai_gateway_base_url, private_ok=settings.soul_allow_private_net),
         idle_timeout_s=settings.ai_gateway_idle_timeout_s,
-        tracing=open_tracing(settings, services.stack),
     )
     services.stack.push_async_callback(gateway.aclose)
     return gateway

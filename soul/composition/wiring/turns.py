@@ -181,7 +181,6 @@ class TurnServices:
                 on_call=log_call,
                 redactor=services.redactor,
                 console=services.console,
-                tracing=services.gateway.tracing,
                 judge=YesNoJudge(
                     Verdicts(services.gateway, services.skills, services.clock, TIMEOUT_S),
                     services.journal,
@@ -199,8 +198,6 @@ class TurnServices:
             resolve=partial(services.atproto.resolve_handle, fresh=True),
             known=self._known_accounts,
             agent=lambda: agent_facts(services.me, services.identity, services.soul.text),
-            name=services.me.agent_name,
-            tracing=services.gateway.tracing,
         )
 
     async def _known_accounts(self) -> list[KnownAccount]:

@@ -24,7 +24,6 @@ from common.text.handles import given_handles, linked_handles
 from common.text.untrusted import one_line
 from modules.runtime.console import Console
 from modules.runtime.llm.dialect import Message, ToolAnswer, ToolCall, ToolSpec
-from modules.runtime.tracing import Tracing
 from modules.services.agent.tools.policy import (
     allowed,
     approval_reason,
@@ -150,7 +149,6 @@ class Executor:
         on_call: receives every call with its result; `result.traceback` is set if a handler broke.
         redactor: removes secrets from results; a call that holds a secret is refused.
         console: where the owner is told of such a call.
-        tracing: traces each call, without its text.
         judge: judges whether the owner's line asks for an act that follows a look; None to judge nothing.
         asks_assent: whether it also judges if the line says yes to a question, as when each act needs approval.
 
@@ -162,7 +160,6 @@ class Executor:
     on_call: Callable[[ToolCall, ToolResult, Turn], None] | None = None
     redactor: Redactor = field(default_factory=Redactor)
     console: Console | None = None
-    tracing: Tracing = field(default_factory=Tracing)
     judge: YesNoJudge | None = None
     asks_assent: bool = False
 
@@ -177,14 +174,7 @@ class Executor:
 
         The error of a call to an unknown tool lists the tools that `Registry.specs` shows.
         """
-        # NOTE(self): an unknown tool name is text by the model, so it is kept out of the trace.
-        name = call.name if self.registry.get(call.name) else "unknown"
-        with self.tracing.span(
-            "execute_tool", name, {"gen_ai.tool.name": name, "gen_ai.tool.type": "function"}
-        ) as note:
-            result = await self._result(call, turn, only, opened_by)
-            if result.is_error:
-                note({"error.type": "tool_error"})
+        result = await self._result(call, turn, only, opened_by)
         result = replace(result, content=self.redactor.text(result.content))
         if self.on_call:
             self.on_call(call, result, turn)

@@ -38,7 +38,6 @@ from modules.runtime.llm.dialect import (
     with_shorter_answers,
 )
 from modules.runtime.llm.gateway import LLMGateway
-from modules.runtime.tracing import Tracing, model_attributes
 from modules.services.agent.prompt.estimate import tool_tokens
 from modules.services.agent.prompt.fitting import PromptPart, SystemPrompt, placed, room_beside
 from modules.services.agent.prompt.prompter import TurnPrompt
@@ -370,8 +369,6 @@ class TurnRunner:
         resolve: looks up a handle that the owner's words name.
         known: returns the accounts that these words may name without a handle.
         agent: returns who the SOUL is, as data for a model service that reads it.
-        name: the SOUL's name.
-        tracing: traces each turn, without its text.
 
     """
 
@@ -387,8 +384,6 @@ class TurnRunner:
     resolve: Resolve
     known: Callable[[], Awaitable[Collection[KnownAccount]]]
     agent: Callable[[], AgentFacts] = AgentFacts
-    name: str = ""
-    tracing: Tracing = field(default_factory=Tracing)
 
     def offered(self, turn: Turn, only: Collection[str]) -> tuple[str, ...]:
         """Return the names in `only` that the turn offers as tools; a prompt must name no others."""
@@ -452,8 +447,7 @@ class TurnRunner:
             "memories": list(system.memories),
         }
         try:
-            told = {"gen_ai.agent.name": self.name, **model_attributes(self.gateway.model)}
-            with urgency(asks), self.tracing.span("invoke_agent", self.name, told):
+            with urgency(asks):
                 turn_result = await run_turn(
                     gateway=self.gateway,
                     executor=self.executor,
