@@ -65,14 +65,6 @@ async def system_resolver(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-async def vetted_address(host: str, port: int, *, private_ok: bool) -> str:
-    """Return an address of a host that anybody may have named. Raises `OSError` if it may not be reached."""
-    addresses = [host] if is_address(host) else await system_resolver(host, port)
-    if why := refused_url("https", host, port, userinfo=False) or refused_addresses(addresses, private_ok=private_ok):
-        raise PermissionError(f"{host} is out of bounds: {why}")
-    return addresses[0]
-
-
 @dataclass(frozen=True, slots=True)
 class VettedBackend(httpcore.AsyncNetworkBackend):
     """Connects to a host only if every address of it passes a check.

@@ -50,7 +50,6 @@ from modules.services.peers.github_account import (
     told_rights,
 )
 from modules.services.peers.registry import REGISTRY_FILE, read_peers
-from modules.services.pictures.choosing import browser_program
 from modules.services.presence.policy import message_problem
 from modules.services.skills.skills import Skills
 from modules.services.voice_phrases import load_phrases
@@ -347,7 +346,6 @@ async def examine(root: Path, *, measure: bool = False) -> list[Finding]:
         _memory(home),
         _lock(home),
     ]
-    findings += [_browser()]
     findings += await examine_keeping(settings, home)
     findings += await _bluesky(settings, home)
     findings += await examine_outside(settings, home)
@@ -356,13 +354,6 @@ async def examine(root: Path, *, measure: bool = False) -> list[Finding]:
     return [
         Finding(item.check, item.level, redactor.text(item.message), redactor.text(item.remedy)) for item in findings
     ]
-
-
-def _browser() -> Finding:
-    if program := browser_program():
-        return Finding("browser", "ok", f"{program}: pictures that a page loads by script are found too")
-    missing = "not installed: pictures that a page loads by script are not found"
-    return Finding("browser", "ok", missing, "For those: apt-get install chromium")
 
 
 def _env_file(home: Home) -> Finding:

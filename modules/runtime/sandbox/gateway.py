@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,7 +69,6 @@ class Gateway:
         folder: holds the socket.
         allowed: the hosts that may be reached; None: all of them. Each one reached is noted in `reached`.
         upstream: limits the requests to them; None: no limit.
-        address_of: returns the address of a host and port, or raises `OSError`; None: whatever the name resolves to.
         reached: the hosts that were asked for and allowed.
         refused: the hosts that were asked for and not allowed.
         bytes_left: how much may still pass, in and out, over all connections.
@@ -79,7 +78,6 @@ class Gateway:
     folder: Path
     allowed: frozenset[Host] | None
     upstream: Upstream | None = None
-    address_of: Callable[[str, int], Awaitable[str]] | None = None
     reached: set[Host] = field(default_factory=set)
     refused: set[Host] = field(default_factory=set)
     bytes_left: int = _MOST_BYTES
@@ -140,8 +138,7 @@ class Gateway:
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT_S):
                 tls = trusted_certificates() if self.upstream and self.upstream.is_secure else None
-                address = await self.address_of(*host) if self.address_of else host[0]
-                there, back = await asyncio.open_connection(address, host[1], ssl=tls)
+                there, back = await asyncio.open_connection(*host, ssl=tls)
             self._open.add(back)
         except OSError:
             writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
@@ -209,14 +206,11 @@ def _path_of(target: str) -> str:
 
 @asynccontextmanager
 async def open_gateway(
-    allowed: frozenset[Host] | None,
-    upstream: Upstream | None = None,
-    most_bytes: int = _MOST_BYTES,
-    address_of: Callable[[str, int], Awaitable[str]] | None = None,
+    allowed: frozenset[Host] | None, upstream: Upstream | None = None, most_bytes: int = _MOST_BYTES
 ) -> AsyncIterator[Gateway]:
     """Serve a gateway to `allowed`, or to all hosts if that is None; `most_bytes` may pass, in and out together."""
     with tempfile.TemporaryDirectory(prefix="soul-") as folder:
-        gateway = Gateway(Path(folder), allowed, upstream, address_of, bytes_left=most_bytes)
+        gateway = Gateway(Path(folder), allowed, upstream, bytes_left=most_bytes)
         server = await asyncio.start_unix_server(gateway.accept, Path(folder) / "socket", limit=_HEAD_BYTES)
         try:
             yield gateway

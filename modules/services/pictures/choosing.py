@@ -1,6 +1,4 @@
-"""Chooses a picture that was not shown before, from Are.na or a page of the design catalogue, read as in a browser.
-
-The browser has no network; the gateway makes each of its connections, and only to addresses that were checked.
+"""Chooses a picture that was not shown before, from Are.na or a page of the design catalogue.
 
 Code chooses the picture and binds it to the post; a model is told what the source says about it, and writes the text.
 A collection without a usable picture rests for a while. Fetches keep within fixed limits.
@@ -11,11 +9,9 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 from cachetools import LRUCache
@@ -30,53 +26,10 @@ from common.text.graphemes import grapheme_len, truncate_graphemes
 from common.text.html_text import PageReader
 from common.text.injections import gives_orders
 from common.text.untrusted import clean, one_line
-from modules.runtime.sandbox.gateway import open_gateway
-from modules.runtime.sandbox.policy import MIB, Limits
-from modules.runtime.sandbox.runner import Sandbox
 from modules.services.outbox.bodies import AttachedPicture, PictureSource
 from modules.services.outbox.outbox import Outbox
 from modules.services.pictures.pictures import EXTENSIONS, SOURCE_MAX_BYTES, Pictures
 from modules.services.skills.skills import Framer
-
-# NOTE(self): the binaries themselves; the scripts of the same name read settings that the sandbox does not have.
-_PROGRAMS = (
-    "/usr/lib/chromium/chromium",
-    "/usr/lib/chromium-browser/chromium-browser",
-    "/usr/lib64/chromium-browser/chromium-browser",
-)
-_COMMAND = (
-    '"$1" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking'
-    " --disable-component-update --disable-sync --no-first-run --no-pings --user-data-dir=/tmp/profile"
-    ' --proxy-server="$http_proxy" --proxy-bypass-list="<-loopback>" --virtual-time-budget=8000 --dump-dom "$2"'
-)
-_LIMITS = Limits(wall_s=30.0, cpu_s=60, memory_bytes=1024 * MIB, disk_bytes=MIB, output_bytes=4 * MIB)
-_MOST_BYTES = 64 * MIB
-
-
-def browser_program() -> str:
-    """Return the path of Chromium, or "" if it is not installed."""
-    return next((path for path in _PROGRAMS if Path(path).exists()), "")
-
-
-@dataclass(frozen=True, slots=True)
-class PageBrowser:
-    """Opens pages. `address_of` returns the address of a host and port, and raises `OSError` if none is allowed."""
-
-    sandbox: Sandbox
-    address_of: Callable[[str, int], Awaitable[str]]
-
-    async def html_of(self, url: str) -> str:
-        """Return the HTML of a page after its scripts ran; "" if there is no browser or it failed."""
-        program = browser_program()
-        if not (program and self.sandbox.is_there):
-            return ""
-        with tempfile.TemporaryDirectory(prefix="soul-") as folder:
-            async with open_gateway(None, most_bytes=_MOST_BYTES, address_of=self.address_of) as gateway:
-                script = ["/bin/sh", "-c", _COMMAND, "sh", program, url]
-                command, env = gateway.relayed(self.sandbox.seen_at, script)
-                ran = await self.sandbox.run(command, Path(folder), limits=_LIMITS, env=env, shared=gateway.shared)
-        return ran.stdout if ran.success else ""
-
 
 PAGE_MAX_CHARS = 400_000
 WIDTH_LEAST = 400
@@ -245,7 +198,6 @@ def _is_shown(image: PageImage, min_width: int) -> bool:
 
 _LISTED_MOST = 500
 _PAGE_MAX_BYTES = 1024 * 1024
-_FEW_IMAGES = 3
 _DEADLINE_S = 30.0
 _FILE_NAME = re.compile(r"[^\n]{1,300}\.(?:png|jpe?g|gif|webp|avif|tiff?|bmp|heic)", re.IGNORECASE)
 _SIGNS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"GIF8": "image/gif"}
@@ -261,15 +213,11 @@ class Picked:
 
 
 class PictureFinder:
-    """Finds pictures. Those that it has listed may be fetched by their address, whoever names it.
+    """Finds pictures. Those that it has listed may be fetched by their address, whoever names it."""
 
-    A page with hardly any in the server's HTML is also read as a `browser` shows it.
-    """
-
-    def __init__(self, pictures: Pictures, rng: random.Random, browser: PageBrowser | None = None) -> None:
+    def __init__(self, pictures: Pictures, rng: random.Random) -> None:
         self._pictures = pictures
         self._rng = rng
-        self._browser = browser
         self._listed: LRUCache[str, PictureSource] = LRUCache(_LISTED_MOST)
 
     async def channel(self, owner: str, slug: str, page: int) -> ApiResult[ChannelPage]:
@@ -310,9 +258,6 @@ class PictureFinder:
             )
         ).or_raise()
         found = await asyncio.to_thread(find_images, page.text, page.url, min_width=min_width)
-        if self._browser and len(found.images) < _FEW_IMAGES and (html := await self._browser.html_of(page.url)):
-            shown = await asyncio.to_thread(find_images, html, page.url, min_width=min_width)
-            found = max(found, shown, key=lambda look: len(look.images))
         same_host = urlsplit(page.url).hostname == urlsplit(url).hostname
         place = page.url if same_host else url
         for image in found.images:

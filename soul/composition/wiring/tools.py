@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from adapters.web.client import vetted_address
 from common.files import delete_tree
 from local_tools.answering import GitHubTools, MessageTools, github_tools, message_tools, space_tools
 from local_tools.bluesky import AccountTools, BlueskyTools, MeantAccounts, account_tools, bluesky_tools
@@ -28,7 +27,7 @@ from modules.services.agent.verdicts import TIMEOUT_S, Verdicts, YesNoJudge
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.day.gathering import DayReader
 from modules.services.exchanges import PublicPosts, TalkSearch
-from modules.services.pictures.choosing import PageBrowser, PictureFinder
+from modules.services.pictures.choosing import PictureFinder
 from modules.services.repositories import RepositoryReader
 from modules.services.rights.forgetting import forget_talk
 from soul.command_table import rows_at
@@ -76,9 +75,7 @@ def _bluesky_tools(services: Services, state: BlueskyState, commitments: Commitm
         journal=services.journal,
         clock=services.clock,
     )
-    vetted = partial(vetted_address, private_ok=services.settings.soul_allow_private_net)
-    browser = PageBrowser(_build_sandbox(services), vetted)
-    finder = PictureFinder(services.pictures, services.rng, browser)
+    finder = PictureFinder(services.pictures, services.rng)
     own_posts = OwnPostTools(
         services.outbox,
         publisher,

@@ -23,7 +23,6 @@ from modules.runtime.budget.policy import day_of
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
-from modules.services.pictures.choosing import browser_program
 from soul.commands.doctor import examine, examine_keeping, examine_outside
 from soul.commands.findings import Finding
 from tests.modules.runtime.llm.scripted_model import says, serving
@@ -52,12 +51,6 @@ async def examined(running_town: RunningTown, **settings: str) -> dict[str, Find
 async def test_without_room_and_account_nothing_is_wrong(running_town: RunningTown) -> None:
     found = await examined(running_town)
     assert {name: one.level for name, one in found.items()} == {"GitHub": "ok"}
-
-
-async def test_it_tells_how_to_install_a_browser_where_none_is_there(running_town: RunningTown) -> None:
-    home = running_town.make_home("rowan", SOUL_ALLOW_PRIVATE_NET="on")
-    found = {one.check: one for one in await examine(home.root)}["browser"]
-    assert (found.level, "install" in found.remedy) == ("ok", not browser_program())
 
 
 async def test_a_room_that_listens_is_seen_without_joining_it_and_one_that_does_not_has_a_remedy(

@@ -57,3 +57,17 @@ async def test_only_named_requests_reach_the_service_and_only_they_carry_the_tok
     assert "c2VjcmV0" not in f"{told}{gateway}"
     assert ("a pack" in told, "403 Forbidden" in told) == (passes, not passes)
     assert asked == ([(READ, "Basic c2VjcmV0")] if passes else [])
+
+
+async def test_no_more_bytes_pass_a_gateway_than_it_was_given() -> None:
+    sent = b"x" * 1_000_000
+
+    async with serve(Starlette(routes=[Route(READ, lambda _: Response(sent), methods=["POST"])])) as url:
+        host = host_of(url)
+        assert host
+        async with open_gateway(frozenset([host]), UPSTREAM, 200_000) as gateway:
+            request = f"POST {url}{READ} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+            told = await ask(f"{gateway.folder}/socket", request)
+            again = await ask(f"{gateway.folder}/socket", request)
+    assert 200_000 <= len(told) < 400_000
+    assert "403 Forbidden" in again
