@@ -118,7 +118,7 @@ def profile(view: Json) -> Profile | None:
     who = actor(view)
     if who is None:
         return None
-    viewer, declared = object_of(view, "viewer"), object_of(object_of(view, "associated"), "activitySubscription")
+    viewer = object_of(view, "viewer")
     return Profile(
         did=who.did,
         handle=who.handle,
@@ -128,8 +128,6 @@ def profile(view: Json) -> Profile | None:
         created_at=text_of(view, "createdAt"),
         is_followed=bool(text_of(viewer, "following")),
         follows_us=bool(text_of(viewer, "followedBy")),
-        allows_subscriptions=text_of(declared, "allowSubscriptions") or "followers",
-        is_subscribed=object_of(viewer, "activitySubscription").get("post") is True,
         barrier=who.barrier,
     )
 

@@ -43,8 +43,6 @@ class Profile:
         created_at: when the account was created, ISO-8601; "" if not known.
         is_followed: whether we follow it.
         follows_us: whether it follows us.
-        allows_subscriptions: who may subscribe to its new posts: "followers", "mutuals" or "none".
-        is_subscribed: whether we subscribe to its new posts.
         barrier: whether we muted or blocked it, or it blocks us.
 
     """
@@ -57,8 +55,6 @@ class Profile:
     created_at: str = ""
     is_followed: bool = False
     follows_us: bool = False
-    allows_subscriptions: str = "followers"
-    is_subscribed: bool = False
     barrier: Barrier = ""
 
 
@@ -202,9 +198,8 @@ class FeedItem:
 class Notification:
     """A notification. `kind` is `reason` on the wire: like, repost, follow, mention, reply or quote.
 
-    Or subscribed-post: a new post of an account whose posts we subscribed to. The network may add kinds at any time.
-    `mentions` are the accounts that its author's program marked in the text where a reader sees an @handle: the words
-    and the DID of each. `tags` and `labels` are those of a `Post`.
+    The network may add kinds at any time. `mentions` are the accounts that its author's program marked in the text
+    where a reader sees an @handle: the words and the DID of each. `tags` and `labels` are those of a `Post`.
     """
 
     uri: str

@@ -234,19 +234,6 @@ class Writer(Reader):
         answer = await self._xrpc.procedure("app.bsky.notification.updateSeen", body, write=False)
         return answer if isinstance(answer, Err) else Ok(None)
 
-    async def subscribe_to_posts(self, did: str) -> ApiResult[None]:
-        """Subscribe to the new posts of an account, but not to its replies; repeating it changes nothing."""
-        return await self._put_activity_subscription(did, post=True)
-
-    async def unsubscribe_from_posts(self, did: str) -> ApiResult[None]:
-        """End the subscription to the posts of an account; repeating it changes nothing."""
-        return await self._put_activity_subscription(did, post=False)
-
-    async def _put_activity_subscription(self, did: str, *, post: bool) -> ApiResult[None]:
-        body = {"subject": did, "activitySubscription": {"post": post, "reply": False}}
-        answer = await self._xrpc.procedure("app.bsky.notification.putActivitySubscription", body, write=False)
-        return answer if isinstance(answer, Err) else Ok(None)
-
     async def _put_subject(
         self, collection: str, subject: StrongRef, rkey: str | None, created_at: datetime | None
     ) -> ApiResult[StrongRef]:

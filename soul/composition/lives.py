@@ -22,7 +22,6 @@ from soul.composition.wiring.people import build_histories_loop, build_histories
 from soul.composition.wiring.presence import (
     build_announcements,
     build_control_watch,
-    build_subscriptions,
     build_voice_writer,
 )
 from soul.composition.wiring.rhythm import build_alarms, build_chores, build_rhythm, build_ritual_life
@@ -79,8 +78,7 @@ class Lives:
         )
         self.task_orders = TaskOrders(services.work, services.events.publish)
         self.control_watch = build_control_watch(services)
-        self.subscriptions = build_subscriptions(services)
-        self.chores = build_chores(services, self.turn_services, self.bluesky, self.subscriptions, self.attention_list)
+        self.chores = build_chores(services, self.turn_services, self.bluesky, self.attention_list)
         events.subscribe(CommitmentKept, lambda event: remember_kept(services, event.commitment))
         events.subscribe(CommitmentsReady, lambda _: self.commitments.wake())
         events.subscribe(CommitmentAbandoned, lambda event: self.space.participation.given_up(event.commitment))

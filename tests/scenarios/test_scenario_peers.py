@@ -432,37 +432,6 @@ async def test_a_peer_that_unfollowed_us_is_not_followed_for_a_while(running_tow
         assert follows(town, "rowan") == []
 
 
-@pytest.mark.slow
-async def test_posts_of_a_found_peer_are_subscribed_to_until_they_part(running_town: RunningTown) -> None:
-    town, clock = running_town, HastyClock()
-    town.mind.answer = speaking
-    introduces_itself(town, "wren")
-    rowan, wren, home = town.account("rowan"), town.account("wren"), home_of(town, "rowan", PEER_UNFOLLOW_COOLDOWN="3")
-    town.network.post_as(town.account("owner"), "@rowan.test meet @wren.test")
-
-    async with awake(home, clock=clock) as soul:
-        for _ in range(CYCLES):
-            await cycle(soul)
-        await soul.app.lives.subscriptions.ensure()
-        assert wren in soul.app.lives.subscriptions.companions()
-        assert town.network.activity_subscription(rowan, wren)
-        (record,) = [
-            one for one in town.network.records(rowan, "app.bsky.graph.follow") if one.value["subject"] == wren
-        ]
-        town.network.delete(*record.uri.removeprefix("at://").split("/"))
-        soul.passes(A_DAY_S)
-        await cycle(soul)
-    async with awake(home, clock=clock) as soul:
-        await cycle(soul)
-        await soul.app.lives.subscriptions.ensure()
-        assert wren not in soul.app.lives.subscriptions.companions()
-        assert town.network.activity_subscription(rowan, wren) is None
-        told = [one.entry for one in await soul.app.services.journal.recent(100, kinds=["life"])]
-        assert [one.reason for one in told if one.summary == "Is no longer told of new posts of @wren.test"] == [
-            "they parted"
-        ]
-
-
 DAY_S = 25 * 3600.0
 
 

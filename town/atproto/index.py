@@ -33,7 +33,6 @@ GENERATOR = "app.bsky.feed.generator"
 LIST = "app.bsky.graph.list"
 LIST_ITEM = "app.bsky.graph.listitem"
 STARTER_PACK = "app.bsky.graph.starterpack"
-NOTIFICATION_DECLARATION = "app.bsky.notification.declaration"
 
 
 class XrpcError(Exception):
@@ -114,7 +113,7 @@ class StoredBlob:
     content: bytes
 
 
-NoticeKind = Literal["like", "repost", "follow", "mention", "reply", "quote", "subscribed-post"]
+NoticeKind = Literal["like", "repost", "follow", "mention", "reply", "quote"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,10 +304,6 @@ class Index:
         """Return an account's notifications, newest first, without those about deleted posts."""
         standing = [n for n in self._notices[did] if n.subject is None or n.subject in self.posts]
         return sorted(standing, key=lambda notice: notice.record.order, reverse=True)
-
-    def tell_subscriber(self, did: str, post: StoredRecord) -> None:
-        """Notify `did` of a new post, in addition to any other notification about it."""
-        self._notify({}, did, "subscribed-post", post, None)
 
     def post_count(self, did: str) -> int:
         return sum(1 for record in self._feeds[did].values() if record.at.collection == POST)

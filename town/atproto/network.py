@@ -25,7 +25,6 @@ from town.atproto import index
 from town.atproto.chat import DECLARATION, ChatService, policy_in
 from town.atproto.index import (
     BLOCK,
-    NOTIFICATION_DECLARATION,
     POST,
     PROFILE,
     Address,
@@ -39,7 +38,6 @@ from town.atproto.index import (
     blob_cid,
     internal,
     invalid,
-    parent_uri,
     record_cid,
     root_uri,
 )
@@ -221,7 +219,6 @@ class _Home:
     records: dict[str, dict[str, StoredRecord]] = field(default_factory=lambda: defaultdict(dict))
     blobs: dict[str, StoredBlob] = field(default_factory=dict)
     preferences: list[Json] = field(default_factory=list)
-    subscriptions: dict[str, Json] = field(default_factory=dict)
     muted: set[str] = field(default_factory=set)
     seen: tuple[datetime, int] | None = None
 
@@ -253,8 +250,6 @@ class Network:
         records = (one for home in self._homes.values() for kind in home.records.values() for one in kind.values())
         for record in sorted((one for one in records if one.indexed_at <= until), key=lambda one: one.seq):
             past.index.add(record)
-            if record.at.collection == POST:
-                past._tell_subscribers(record)  # noqa: SLF001 - of the same class
         return past
 
     # Accounts
@@ -327,24 +322,6 @@ class Network:
         """Return whether an account muted another one, or one of them blocks the other."""
         return other in self.mutes(did) or bool(self.blocking(did, other) or self.blocking(other, did))
 
-    def subscribe_to_activity(self, did: str, subject: str, wanted: Json) -> None:
-        """Notify `did` from now on of posts or replies of `subject`, as far as that account allows it."""
-        self._homes[did].subscriptions[subject] = wanted
-
-    def activity_subscription(self, did: str, subject: str) -> Json | None:
-        """Return what `did` wants to be notified of from `subject`; None if of nothing."""
-        wanted = self._homes[did].subscriptions.get(subject, {})
-        return wanted if wanted.get("post") or wanted.get("reply") else None
-
-    def _tell_subscribers(self, post: StoredRecord) -> None:
-        author, kind = post.at.did, "reply" if parent_uri(post) else "post"
-        allowed = (self._value(author, NOTIFICATION_DECLARATION, "self") or {}).get("allowSubscriptions", "followers")
-        for did, home in self._homes.items():
-            follows = self.index.follows.between(did, author), self.index.follows.between(author, did)
-            may = {"followers": bool(follows[0]), "mutuals": all(follows)}.get(allowed, False)
-            if may and home.subscriptions.get(author, {}).get(kind):
-                self.index.tell_subscriber(did, post)
-
     # Repositories
 
     def create(
@@ -407,8 +384,6 @@ class Network:
             self.index.remove(old)
         home[rkey] = new
         self.index.add(new)
-        if collection == POST and not old:
-            self._tell_subscribers(new)
         self._tell(NetworkEvent("updated" if old else "created", did, new.uri, collection, cid))
         return WrittenRecord(new, validation)
 

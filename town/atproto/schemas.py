@@ -17,7 +17,6 @@ from town.atproto.index import (
     LIKE,
     LIST,
     LIST_ITEM,
-    NOTIFICATION_DECLARATION,
     POST,
     POSTGATE,
     PROFILE,
@@ -294,7 +293,6 @@ _RECORDS: dict[str, tuple[str, Fields]] = {
     LIKE: ("TID string", Fields({"subject": _STRONG_REF, "createdAt": _TIME})),
     REPOST: ("TID string", Fields({"subject": _STRONG_REF, "createdAt": _TIME})),
     DECLARATION: ("self", Fields({"allowIncoming": String()}, {"allowGroupInvites": String()})),
-    NOTIFICATION_DECLARATION: ("self", Fields({"allowSubscriptions": String()})),
     FOLLOW: ("TID string", Fields({"subject": _DID, "createdAt": _TIME})),
     THREADGATE: (
         "TID string",
@@ -398,9 +396,6 @@ APPLY_WRITES = Fields(
 CREATE_SESSION = Fields({"identifier": String(), "password": String()})
 CREATE_ACCOUNT = Fields({"handle": String("handle")}, {"email": String(), "password": String()})
 APP_PASSWORD = Fields({"name": String()}, {"privileged": Boolean()})
-ACTIVITY_SUBSCRIPTION = Fields(
-    {"subject": _DID, "activitySubscription": Fields({"post": Boolean(), "reply": Boolean()})}
-)
 UPDATE_SEEN = Fields({"seenAt": _TIME})
 MUTE = Fields({"actor": String("AT identifier")})
 PREFERENCES = Fields({"preferences": Listing(Anything())})

@@ -174,15 +174,6 @@ def _unmute_actor(call: MethodCall) -> None:
     call.network.mutes(call.did).discard(account.did)
 
 
-def _put_activity_subscription(call: MethodCall) -> Json:
-    subject, wanted = call.body["subject"], call.body["activitySubscription"]
-    if subject == call.did:
-        raise XrpcError(400, "InvalidRequest", "Cannot subscribe to own activity")
-    require_account(call.network, subject, "Profile not found")
-    call.network.subscribe_to_activity(call.did, subject, wanted)
-    return {"subject": subject, "activitySubscription": wanted}
-
-
 def _actor(call: MethodCall, problem: str = "Profile not found") -> AtprotoAccount:
     actor = call.params["actor"]
     return require_account(call.network, actor, problem.format(actor))
@@ -249,7 +240,6 @@ BSKY_METHODS = (
         defaults=_PAGE_DEFAULTS,
     ),
     Method(f"{_A}notification.getUnreadCount", _get_unread_count, params=_UNREAD),
-    Method(f"{_A}notification.putActivitySubscription", _put_activity_subscription, body=schemas.ACTIVITY_SUBSCRIPTION),
     Method(f"{_A}notification.updateSeen", _update_seen, body=schemas.UPDATE_SEEN),
 )
 

@@ -15,7 +15,6 @@ from town.atproto.index import (
     GENERATOR,
     LIST,
     LIST_ITEM,
-    NOTIFICATION_DECLARATION,
     REPOST,
     Address,
     AtprotoAccount,
@@ -224,13 +223,8 @@ class AtprotoViews:
         return {"$type": f"{_DEFS}#postView", **self.post(record)} if record else _gone(uri)
 
     def _associated(self, did: str) -> Json | None:
-        declared = {"chat": DECLARATION, "activitySubscription": NOTIFICATION_DECLARATION}
-        records = {name: self.network.record(did, collection, "self") for name, collection in declared.items()}
-        return {
-            name: {key: text for key, text in record.value.items() if key != "$type"}
-            for name, record in records.items()
-            if record
-        } or None
+        record = self.network.record(did, DECLARATION, "self")
+        return {"chat": {key: text for key, text in record.value.items() if key != "$type"}} if record else None
 
     def _about_us(self, did: str) -> Json:
         if self.viewer is None:
@@ -239,7 +233,6 @@ class AtprotoViews:
         ties = _given(
             following=follows.between(self.viewer, did),
             followedBy=follows.between(did, self.viewer),
-            activitySubscription=self.network.activity_subscription(self.viewer, did),
         )
         network = self.network
         shut = {"muted": did in network.mutes(self.viewer), "blockedBy": network.blocking(did, self.viewer) is not None}

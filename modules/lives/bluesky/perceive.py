@@ -68,9 +68,7 @@ REQUEST_MAX_AGE_MS = 7 * DAY_MS
 
 _WORDS = ("reply", "mention", "quote")
 _UNREAD_MENTION = "its mention of us is not visible as an @handle to people who read the post"
-_SEEN_POST = "subscribed-post"
 _REACTIONS = {"like": "liked a post of ours", "repost": "reposted a post of ours", "follow": "follows us"}
-_QUIET = (*_REACTIONS, _SEEN_POST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,20 +171,17 @@ class PostPerceiver(Perceiver):
         known = await self.pending.known([item.uri for item in words])
         unmet = [item for item in words if item.uri not in known and item.author.did != self.atproto.did]
         floor = self._floor()
-        quiet_items, _ = await self.forgotten.sift(quiet)
-        reactions = [item for item in quiet_items if item.kind in _REACTIONS]
+        reactions, _ = await self.forgotten.sift(quiet)
         sifted, not_remembered = await self.forgotten.sift([*unmet, *reactions])
         kept = [item for item in sifted if item.addresses(self.atproto.did)]
         await self._pass_over([item for item in sifted if item not in kept], lambda _: _UNREAD_MENTION)
         fresh = [item for item in kept if self._is_in_time(item) or self._may_be_late_request(item)]
         taken = {item.uri for item in fresh}
         late = [item for item in kept if item.uri not in taken and _indexed(item) <= floor]
-        to_us = {item.uri for item in words}
-        seen_posts = [item for item in quiet_items if item.kind == _SEEN_POST and item.uri not in to_us]
-        if not fresh and not late and not quiet_items:
+        if not fresh and not late and not reactions:
             return Ok(PerceivedPosts(0, 0, 0))
         await self._pass_over(late, self._too_late)
-        for item in (*reactions, *seen_posts):
+        for item in reactions:
             await self._note(item)
         remembered = [item for item in fresh if item.author.did not in not_remembered]
         await self.relationships.record_interactions(remembered)
@@ -204,7 +199,7 @@ class PostPerceiver(Perceiver):
         if isinstance(seen, Err):
             summary = f"Notifications could not be marked as seen: {seen.error}"
             await self.journal.record(Entry("error", AWARENESS, summary, line="warn"))
-        return Ok(PerceivedPosts(len(fresh) + len(seen_posts), *perceived))
+        return Ok(PerceivedPosts(len(fresh), *perceived))
 
     async def _note_workspaces(self, notifications: Iterable[Notification]) -> None:
         """Watch the workspaces that the owner and listed peers name; nobody else can make the SOUL watch one."""
@@ -285,12 +280,12 @@ class PostPerceiver(Perceiver):
         self._unreadable = count
 
     async def _fetch_quiet(self) -> list[Notification]:
-        """Return the latest that needs no answer: reactions, and posts that we subscribe to; a burst may lose some."""
-        page = (await self.atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, reasons=_QUIET)).or_raise()
+        """Return the latest reactions, which need no answer; a burst may lose some."""
+        page = (await self.atproto.get_notifications(NOTIFICATION_FETCH_LIMIT, reasons=tuple(_REACTIONS))).or_raise()
         floor = self._floor()
         if seen_at := self.relationships.seen_at:
             floor = max(floor, parse_iso(seen_at))
-        return [item for item in page.notifications if item.kind in _QUIET and _indexed(item) > floor]
+        return [item for item in page.notifications if item.kind in _REACTIONS and _indexed(item) > floor]
 
     async def _let_go(self, notification: Notification, decision: Screening) -> None:
         """Record a post that needs no answer; mere thanks and the like get a like, and end the conversation."""
@@ -337,16 +332,10 @@ class PostPerceiver(Perceiver):
         await self.pending.take_in(notifications, state="dropped")
 
     async def _note(self, notification: Notification) -> None:
-        """Record what needs no answer; a reaction to a post of ours with the act that made the post."""
+        """Record a reaction, which needs no answer; one to a post of ours with the act that made the post."""
         handle, subject = notification.author.handle, notification.reason_subject or ""
         made = await self.outbox.made(subject) if subject else None
-        if notification.kind == _SEEN_POST:
-            summary, reason = (
-                f"Saw a new post of @{handle}",
-                "it subscribes to their posts; this one does not address it",
-            )
-        else:
-            summary, reason = f"@{handle} {_REACTIONS[notification.kind]}", f"a {notification.kind} asks for no answer"
+        summary, reason = f"@{handle} {_REACTIONS[notification.kind]}", f"a {notification.kind} asks for no answer"
         await self.journal.record(
             Entry(
                 "decision",

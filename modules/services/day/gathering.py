@@ -54,7 +54,7 @@ from modules.services.outbox.act_words import ActWords, act_words
 from modules.services.outbox.bodies import DirectMessageBody, FollowBody, IntentKind, LikeBody, ReplyBody
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.types import Intent
-from modules.services.presence import subscriptions
+from modules.services.presence import owner_follow
 from modules.services.rights.mute import MUTES
 from modules.services.rituals.rituals import all_runs
 from modules.services.schedules import first_scheduled
@@ -198,7 +198,7 @@ class DayReader:
         """Return whether the owner decided an act; the first follow of them and answers to their posts do not count."""
         theirs = f"at://{self.settings.owner_bluesky_social_handle_did}/"
         is_answer = isinstance(intent.body, ReplyBody | LikeBody) and intent.body.subject == intent.cause_id
-        return intent.cause_id != subscriptions.CAUSE and not (is_answer and intent.body.subject.startswith(theirs))
+        return intent.cause_id != owner_follow.CAUSE and not (is_answer and intent.body.subject.startswith(theirs))
 
     def _is_at_owner_word(self, change: rows.JournalRow) -> bool:
         """Return whether a change of one of the SOUL's own files was ordered by the owner and made."""

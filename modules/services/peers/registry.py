@@ -81,12 +81,6 @@ class PeerRegistry:
             return frozenset()
         return policy.standing(self._file.records, self._clock.since)
 
-    def parted(self) -> frozenset[str]:
-        """Return the DIDs of peers that unfollowed us, or whose follow by us ended, within the cooldown."""
-        since, peers = self._clock.since, self._file.records.values()
-        parted = (peer.bluesky_did for peer in peers if policy.is_parted(peer, since, self._cooldown))
-        return frozenset(did for did in parted if did)
-
     def is_peer_handle_only(self, handle: str) -> bool:
         """Return whether a handle belongs to a candidate."""
         key = policy.key_of(self._file.records, handle)

@@ -1,1 +1,1 @@
-"""Our public presence: the statements on our own account, the lease of the home, and subscriptions to new posts."""
+"""Our public presence: the statements on our own account, the lease of the home, and the follow of the owner."""

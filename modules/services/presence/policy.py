@@ -46,17 +46,6 @@ def operator_of(settings: Settings) -> Operator:
     )
 
 
-def may_subscribe(profile: Profile) -> bool:
-    """Return whether the account allows notices of its new posts; an unknown declaration means no."""
-    match profile.allows_subscriptions:
-        case "followers":
-            return profile.is_followed
-        case "mutuals":
-            return profile.is_followed and profile.follows_us
-        case _:
-            return False
-
-
 @dataclass(frozen=True, slots=True)
 class MessagePolicy:
     """From whom the account takes direct messages; `overrides` replaces a choice that is already declared."""

@@ -1,4 +1,4 @@
-"""Builds the profile, follows and subscriptions of the account, its announcements and voice, and the control loop."""
+"""Builds the profile and the follow of the owner, its announcements and voice, and the control loop."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from modules.services.commitments.acts import CommitmentKept
 from modules.services.identity.identity import agent_facts
 from modules.services.own_feed.announcement import AnnouncementHandler
 from modules.services.presence.disclosure import Disclosure
+from modules.services.presence.owner_follow import OwnerFollow
 from modules.services.presence.policy import message_policy_of, operator_of
-from modules.services.presence.subscriptions import ActivitySubscriptions, OwnerFollow
 from modules.services.voice_phrases import VoiceWriter
 from modules.services.work.types import Handler
 from soul.composition.services import Services
@@ -56,18 +56,6 @@ def build_owner_follow(services: Services) -> OwnerFollow:
         control=services.control,
         outbox=services.outbox,
         atproto=services.atproto,
-        owner_did=services.me.owner_did,
-    )
-
-
-def build_subscriptions(services: Services) -> ActivitySubscriptions:
-    """Build the subscriptions to new posts of the owner and of peers."""
-    return ActivitySubscriptions(
-        atproto=services.atproto,
-        account=services.account,
-        registry=services.peer_registry,
-        journal=services.journal,
-        clock=services.clock,
         owner_did=services.me.owner_did,
     )
 

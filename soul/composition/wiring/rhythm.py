@@ -18,7 +18,6 @@ from modules.services.agent.attention_list import AttentionList
 from modules.services.agent.prompt.prompter import Prompter
 from modules.services.commitments.queue import CommitmentQueue
 from modules.services.owner import TellOwner
-from modules.services.presence.subscriptions import ActivitySubscriptions
 from modules.services.work.loop import WorkLoop
 from soul.composition.services import Services
 from soul.composition.wiring.bluesky import BlueskyLife
@@ -98,7 +97,6 @@ def build_chores(
     services: Services,
     turn_services: TurnServices,
     bluesky: BlueskyLife,
-    subscriptions: ActivitySubscriptions,
     attention_list: AttentionList,
 ) -> tuple[Chore, ...]:
     """Return the chores in the order in which they run."""
@@ -106,7 +104,6 @@ def build_chores(
         Chore("list of conversations", bluesky.tidying.run),
         Chore("list of what the account does not want to read", services.moderation.refresh),
         Chore("follow of the owner", build_owner_follow(services).ensure_once),
-        Chore("list of whose posts it is told of", subscriptions.ensure),
         Chore("journal", services.journal.prune),
         Chore("count of the budget", services.budget.tidy),
         Chore("daily copy of the database", services.daily_copy.write),

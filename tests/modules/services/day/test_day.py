@@ -52,7 +52,7 @@ from modules.services.outbox.bodies import (
     TheirPost,
 )
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.presence import subscriptions
+from modules.services.presence import owner_follow
 from modules.services.work.table import WorkTable
 from modules.services.work.types import NewWork
 from tests.fresh_database import open_database
@@ -184,7 +184,7 @@ async def test_a_day_names_people_leaves_out_the_programs_own_messages_and_tells
     refused = {"state": "blocked", "kind": "reply"}
     await lived.journal.record(Entry("act", "outbox", "Rejected", reason="too dry", intent_id="0007", data=refused))
     first = FollowBody(did="did:plc:earlier", handle="earlier.test")
-    await lived.done("follow", 8, target=first.did, body=first, by_owner=True, cause_id=subscriptions.CAUSE)
+    await lived.done("follow", 8, target=first.did, body=first, by_owner=True, cause_id=owner_follow.CAUSE)
     later = FollowBody(did=owner, handle="owner.test")
     await lived.done("follow", 9, target=owner, body=later, **ordered)
     row = TaskPlace(Repo("a", "b"), 1, 2).row
