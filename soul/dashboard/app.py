@@ -47,7 +47,6 @@ from modules.services.memory.rows import MemoryStore
 from soul.commands.memory import ask_memories
 from soul.commands.status import read_status
 from soul.dashboard.access import HEALTH, METRICS, READY, Door, Guard
-from soul.dashboard.face import Face
 from soul.dashboard.facts import PageActs, PageFacts
 from soul.terminal.wording import moment
 from town.serving import STREAM_HEADERS
@@ -257,7 +256,7 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
     pages.filters["moment"] = lambda at: moment(at, settings.soul_timezone)
     pages.filters["span"] = span
     pages.filters["prose"] = as_prose
-    page = _Dashboard(home, clock, PageActs(home, settings, clock), pages, Face(home, settings, clock))
+    page = _Dashboard(home, clock, PageActs(home, settings, clock), pages)
     return Starlette(
         routes=[
             Route("/", page.showing("now.html", PageFacts.now)),
@@ -273,7 +272,6 @@ def dashboard_app(home: Home, settings: Settings, clock: Clock, door: Door) -> S
             Route("/act/{name}", page.act, methods=["POST"]),
             Route("/events", page.events),
             Route("/static/{name}", static),
-            Route("/face", page.shown_face),
             Route(METRICS, page.metrics),
             *(Route(path, page.health) for path in HEALTH),
         ],
@@ -359,7 +357,6 @@ class _Dashboard:
     clock: Clock
     acts: PageActs
     pages: Environment
-    face: Face
     changes: ChangeStreams = field(default_factory=ChangeStreams)
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
     """Signs the line that the page shows after an act, so that no foreign link can put words there."""
@@ -453,9 +450,6 @@ class _Dashboard:
 
     async def events(self, request: Request) -> Response:
         return await self.changes.stream(request, [self.home])
-
-    async def shown_face(self, _: Request) -> Response:
-        return await self.face.answer()
 
     async def metrics(self, _: Request) -> Response:
         try:

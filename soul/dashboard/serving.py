@@ -31,7 +31,6 @@ from modules.runtime.sleep_note import request_wake
 from soul.commands.status import end_lines, load_home_settings, look, status_lines
 from soul.dashboard.access import Door, Guard, door_of
 from soul.dashboard.app import ChangeStreams, dashboard_app, static, templates
-from soul.dashboard.face import Face
 from soul.dashboard.facts import UNANSWERED
 from soul.terminal.output import write_lines
 from town.serving import ConnectionLimits, serve
@@ -76,7 +75,6 @@ async def serve_many(roots: Mapping[str, Path], clock: Clock, port: int) -> None
         app = Starlette(
             routes=[
                 Route("/", page.all),
-                Route("/face", page.face),
                 Route("/wake", page.wake, methods=["POST"]),
                 Route("/events", page.events),
                 Route("/static/{name}", static),
@@ -90,12 +88,12 @@ async def serve_many(roots: Mapping[str, Path], clock: Clock, port: int) -> None
 
 @dataclass(frozen=True, slots=True)
 class _Many:
-    """The page for all. `opened` has the addresses of the SOULs' own pages, which stay open, and their faces."""
+    """The page for all. `opened` has the addresses of the SOULs' own pages, which stay open, and their homes."""
 
     roots: Mapping[str, Path]
     clock: Clock
     stack: AsyncExitStack
-    opened: dict[str, tuple[str, Face]] = field(default_factory=dict)
+    opened: dict[str, tuple[str, Home]] = field(default_factory=dict)
     changes: ChangeStreams = field(default_factory=ChangeStreams)
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -105,10 +103,6 @@ class _Many:
         page = templates().get_template("many.html")
         told = UNANSWERED if "unanswered" in request.query_params else ""
         return HTMLResponse(page.render(souls=souls, name="SOULs", places=(), here="/", told=told))
-
-    async def face(self, request: Request) -> Response:
-        found = self.opened.get(request.query_params.get("of", ""))
-        return await found[1].answer() if found else Response("Not found", 404)
 
     async def wake(self, request: Request) -> Response:
         """Wake a SOUL that is asleep."""
@@ -120,7 +114,7 @@ class _Many:
         return RedirectResponse("/" if is_asked else "/?unanswered=1", 303)
 
     async def events(self, request: Request) -> Response:
-        return await self.changes.stream(request, [face.home for _, face in self.opened.values()])
+        return await self.changes.stream(request, [home for _, home in self.opened.values()])
 
     async def _soul(self, name: str, root: Path) -> dict[str, Any]:
         try:
@@ -144,7 +138,7 @@ class _Many:
                 raise
             free = settings.model_copy(update={"dashboard_port": 0})
             address = await self.stack.enter_async_context(serving_dashboard(free, home, self.clock))
-        self.opened[name] = (address, Face(home, settings, self.clock))
+        self.opened[name] = (address, home)
 
 
 def _request_wake(root: Path) -> bool:

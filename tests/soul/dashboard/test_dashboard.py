@@ -31,7 +31,6 @@ from modules.services.rights.store import muted
 from soul.dashboard.access import door_of
 from soul.dashboard.app import days_until, plot_of
 from soul.dashboard.serving import serve_many, serving_dashboard
-from tests.contract.test_contract_records import PNG
 from tests.patience import HANG_S, until
 from tests.running_town import RunningTown, awake, call, write_home
 
@@ -330,11 +329,6 @@ async def test_a_draft_is_shown_where_it_waits_and_not_among_the_decisions(
         page = (await client.get("/")).text
         assert "@kit.test" in panel("waits", page)
         assert "@kit.test" not in panel("lately", page)
-        assert (await client.get("/face")).headers["content-type"] == "image/svg+xml"
-        did = running_town.account("rowan")
-        avatar = running_town.network.upload(did, "image/png", PNG)
-        shown = {"$type": "blob", "ref": {"$link": avatar.cid}, "mimeType": "image/png", "size": len(PNG)}
-        running_town.network.put(did, "app.bsky.actor.profile", "self", {"avatar": shown})
         all_souls = asyncio.create_task(serve_many({"houses/one": home.root}, SystemClock(), 0))
         told = [""]
 
@@ -345,8 +339,6 @@ async def test_a_draft_is_shown_where_it_waits_and_not_among_the_decisions(
         await until(is_told, what="the address of the page")
         async with httpx.AsyncClient(follow_redirects=True) as browser:
             page = (await browser.get(told[-1].split()[-1])).text
-            face = await browser.get(str(httpx.URL(told[-1].split()[-1]).join("/face?of=houses/one")))
-            assert (face.headers["content-type"], face.content) == ("image/png", PNG)
             assert ">rowan</a>" in page
             assert "Slate, because it remembers the rain" in page
             assert "Wake rowan" not in page
