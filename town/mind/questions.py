@@ -445,8 +445,7 @@ def _write_memo(words: BankWords, fields: Fields) -> Json:
     idea = words.match(" ".join(fields.get("said", ())), words.own_fields) or words.next_idea()
     pick, why = without_questions(idea.say), words.line("ritual_why", part)
     body = f"**I keep:** {pick}\n\n**Why:** {why}\n\n**From now on:** {words.line('ritual_next', part)}"
-    decided = {"decision": f"{pick} {why}"} if fields.get("decides") else {}
-    return {"title": words.line("ritual_title", part), "body": body, **decided}
+    return {"title": words.line("ritual_title", part), "body": body}
 
 
 def _write_plan(words: BankWords, fields: Fields) -> Json:

@@ -32,22 +32,18 @@ from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
 from modules.services.outbox.types import Intent, ProposedAction
-from modules.services.plans.types import claim_key
 from modules.services.rights.preferences import Preferences
 from modules.services.rituals.policy import (
-    DECISION_TASK,
     MEMO_KIND,
     OPENING_KIND,
     RITUAL_PROMPT_RUNS,
     RitualRun,
     RitualThread,
-    decision_path,
     memo_cause,
     memo_mark,
     memo_place,
     memo_title,
     name_of,
-    new_decision,
     note_of,
     opening_cause,
     parts_are_even,
@@ -91,14 +87,14 @@ class OwnerComments:
         return [one_line(one.body, _LINE_CHARS) for one in theirs]
 
     async def _on(self, url: str, since: str) -> list[Comment]:
-        """Return the owner's comments since a moment on a memo of ours, and on the pull request of its decision."""
+        """Return the owner's comments since a moment on a memo of ours."""
         if (place := memo_place(url)) is None:
             return []
         repo, memo = place
-        filed = await self.outbox.done(claim_key(repo.owner, repo.name, memo, DECISION_TASK), "pull_request")
-        people, found = await self.trust.accounts(repo), list[Comment]()
-        for number in (memo, *(one.issue_number for one in filed)):
-            found += (await self.github.list_comments(repo, number, since=since)).or_else(())
+        people, found = (
+            await self.trust.accounts(repo),
+            (await self.github.list_comments(repo, memo, since=since)).or_else(()),
+        )
         is_ours_alone = people.editors >= Provenance.SELF
         by_owner = [one for one in found if people.is_owner(one.account) and one.created_at >= since]
         return [one for one in by_owner if is_ours_alone or one.updated_at == one.created_at]
@@ -267,10 +263,6 @@ class MemoHandler(Handler):
         memo = await self._written(thread, posts, standing)
         if memo is None:
             return Disposition("undecided", "no-words", "the model found nothing to write that fits")
-        await self.table.note(item, decision=memo.decision)
-        if memo.decision:
-            link = f"{self.github.page(repo)}/blob/HEAD/{decision_path(run)}"
-            memo = replace(memo, body=f"{memo.body}\n\n**Decision:** {link}")
         body = _comment(repo, standing, memo) if standing else _issue(repo, run, memo)
         submitted = await self.outbox.submit(ProposedAction(body, part=item.cause_id, cause_id=item.cause_id))
         if not submitted.accepted:
@@ -289,8 +281,6 @@ class MemoHandler(Handler):
             if isinstance(body, IssueBody):
                 written = await self._let_one_stand(item, run, body, written)
             await self.rituals.runs.note_artefact(run, written, note)
-            if (decision := item.payload.get("decision")) and (place := memo_place(written)):
-                await self.table.add(new_decision(run, *place, comment_body(decision)))
             await self._record(run, body)
         return Disposition("done", "written", intent.result_uri or "", 0.0, intent.id)
 
@@ -340,8 +330,7 @@ class MemoHandler(Handler):
         await self.owner_comments.read(runs)
         history = self.rituals.history(runs, before=run.day)
         said = [self._line(post) for post in await self._shown(posts)]
-        decides = run.role == "initiator" or (standing is None and self.rituals.me.is_owner(run.opener))
-        return await self.writer.memo(MemoRequest(thread, history, said, standing.body if standing else "", decides))
+        return await self.writer.memo(MemoRequest(thread, history, said, standing.body if standing else ""))
 
     @answering
     async def _thread(self, run: RitualRun) -> ApiResult[list[Post]]:

@@ -30,9 +30,11 @@ MEMO_SKILL = "ritual-memo"
 _TOKENS = 1_200
 _TRIES = 2
 _OPENING = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-_MEMO_FIELDS = {"title": {"type": "string"}, "body": {"type": "string"}}
-_MEMO = {"type": "object", "properties": _MEMO_FIELDS, "required": ["title", "body"]}
-_DECIDING_MEMO = {**_MEMO, "properties": {**_MEMO_FIELDS, "decision": {"type": "string"}}}
+_MEMO = {
+    "type": "object",
+    "properties": {"title": {"type": "string"}, "body": {"type": "string"}},
+    "required": ["title", "body"],
+}
 _BODY_CHARS = 20_000
 _W = TypeVar("_W")
 
@@ -60,25 +62,20 @@ class OpeningRequest:
 
 @dataclass(frozen=True, slots=True)
 class MemoRequest:
-    """The input for a memo: `said` is the thread, a line per post; `standing` the existing memo of the day, or "".
-
-    `decides`: the memo also says what the run decided.
-    """
+    """The input for a memo: `said` is the thread, a line per post; `standing` the existing memo of the day, or ""."""
 
     thread: RitualThread
     history: str
     said: Sequence[str]
     standing: str
-    decides: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Memo:
-    """A memo by the model; `decision` is what the run decided, "" if nothing."""
+    """A memo by the model."""
 
     title: str
     body: str
-    decision: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,23 +159,20 @@ class RitualWriter:
             "workspace": ritual.workspace,
             "part": thread.part,
             "guidance": skills.subsection(CONTEXT_SKILL, "Parts", thread.part).strip(),
-            "decides": "yes" if request.decides else "",
         }
         fields = {
             "ritual": (ritual.name,),
             "part": (thread.part,),
             "said": tuple(request.said),
             "standing": (request.standing,) if request.standing else (),
-            "decides": ("yes",) if request.decides else (),
         }
 
         def judge(written: Mapping[str, str]) -> tuple[Memo, str]:
-            decision = written.get("decision", "")[:_BODY_CHARS] if request.decides else ""
-            memo = Memo(written.get("title", ""), written.get("body", "")[:_BODY_CHARS], decision)
+            memo = Memo(written.get("title", ""), written.get("body", "")[:_BODY_CHARS])
             return memo, memo_problem(memo.title, memo.body, (*request.said, request.standing)) or ""
 
         system = await self._system(MEMO_SKILL, variables, Provenance.STRANGER)
-        tool = ToolSpec("write_memo", skills.section(MEMO_SKILL, "Tool"), _DECIDING_MEMO if request.decides else _MEMO)
+        tool = ToolSpec("write_memo", skills.section(MEMO_SKILL, "Tool"), _MEMO)
         return await self._write(_Question(MEMO_SKILL, system, asked, fields), tool, judge)
 
     async def _write(

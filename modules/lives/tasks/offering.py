@@ -21,7 +21,6 @@ from common.text.strings import both_ends
 from common.text.untrusted import clean, one_line
 from modules.lives.tasks.types import UNCLAIMED, Deferred, Failed, HeldTask, Lost, Opened, Stopped, WorkResult
 from modules.services.commitments.texts import TITLE_CHARS
-from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.github_bodies import (
     ContentsBody,
     GitHubBody,
@@ -231,8 +230,6 @@ _LOOKS = 4
 """How often a first commit is looked for, which GitHub may show with a delay."""
 _NOT_OF_THE_TASK = frozenset({"transient", "unknown_outcome", "auth", "fatal"})
 """Kinds of read errors that are caused by GitHub or our account, not by the task."""
-_MAKES_BRANCH: dict[IntentKind, str] = {"ref": "branch", "push": "push"}
-"""The kinds of act that create the branch of a task, each with the name of the act."""
 
 
 class TaskStopped(Exception):
@@ -252,7 +249,6 @@ class BranchPlace:
         branch: the branch of the task.
         begun: the intent that creates the branch, if there is one.
         pull: our pull request, if it is open already.
-        is_new: whether the branch has yet to be created.
 
     """
 
@@ -260,7 +256,6 @@ class BranchPlace:
     branch: str
     begun: Intent | None = None
     pull: PullRequest | None = None
-    is_new: bool = False
 
     @property
     def base(self) -> str:
@@ -299,10 +294,9 @@ class Offering:
     async def place(self, acts: TaskActs) -> BranchPlace:
         """Return where the task is worked on. Raises `TaskStopped` if somebody else has a pull request for it."""
         repository = read(await self.github.get_repository(acts.repo))
-        for kind, what in _MAKES_BRANCH.items():
-            row = (await self.outbox.standing(kind, acts.name(what))).active
-            if row is not None and isinstance(row.body, RefBody | PushBody):
-                return BranchPlace(repository, row.body.branch, begun=row)
+        row = (await self.outbox.standing("push", acts.name("push"))).active
+        if row is not None and isinstance(row.body, PushBody):
+            return BranchPlace(repository, row.body.branch, begun=row)
         branches = {one.name for one in read(await self.github.refs.branches(acts.repo))}
         trusted = await self.trust.accounts(acts.repo)
         pulls = read(await read_pulls(self.github, acts.repo, acts.issue, trusted))
@@ -322,7 +316,7 @@ class Offering:
         )
         if choice.code == "left":
             raise TaskStopped(Lost())
-        return BranchPlace(repository, choice.branch, pull=choice.pull, is_new=choice.code == "create")
+        return BranchPlace(repository, choice.branch, pull=choice.pull)
 
     async def missing_lines(self, repo: Repo) -> list[tuple[str, str]]:
         """Return the required lines that the default branch lacks, each as path of its file and text.

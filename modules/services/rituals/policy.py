@@ -13,7 +13,6 @@ from typing import Literal
 
 import regex
 
-from adapters.atproto.records import web_url
 from adapters.atproto.richtext import detect_mentions
 from adapters.atproto.types import Notification, Post
 from adapters.github.types import Repo
@@ -25,7 +24,6 @@ from common.text.strings import create_slug
 from common.text.untrusted import one_line
 from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.outbox.rules.policy import says_the_same
-from modules.services.work.types import NewWork
 
 Part = Literal["analyst", "critic", "observer"]
 """The parts of an agent in one thread of a ritual; it may have another part in another thread."""
@@ -84,10 +82,8 @@ OpeningProblem = Literal["Empty", "Too Long", "Unnamed", "Others Named", "Uninvi
 """The problems of the opening post of a ritual: subsections of `Problems` in the skill `ritual-initiation`."""
 MemoProblem = Literal["Empty", "No Title", "Repeats"]
 """The problems of the memo of a ritual: subsections of `Problems` in the skill `ritual-memo`."""
-OPENING_KIND, MEMO_KIND, DECISION_KIND = "ritual", "ritual-memo", "ritual-decision"
-"""The kinds of work: opening a ritual on a date, writing the memo of its run, and filing its decision."""
-DECISION_TASK = 1
-"""The number that distinguishes the pull request of a decision from others for the issue of its memo."""
+OPENING_KIND, MEMO_KIND = "ritual", "ritual-memo"
+"""The kinds of work: opening a ritual on a date, and writing the memo of its run."""
 RITUAL_HISTORY_MAX = 30
 RITUAL_RECOGNITION_RUNS = 7
 RITUAL_PROMPT_RUNS = 5
@@ -228,19 +224,6 @@ def memo_problem(title: str, body: str, said: Sequence[str]) -> MemoProblem | No
 def memo_title(run: RitualRun, title: str) -> str:
     """Return the title of a run's memo."""
     return f"{run.name}, {run.day.isoformat()}: {one_line(title, _TITLE_CHARS)}"
-
-
-def decision_path(run: RitualRun) -> str:
-    """Return the path in the workspace of the file with a run's decision."""
-    return f"decisions/{run.day.isoformat()}-{run.key}.md"
-
-
-def new_decision(run: RitualRun, repo: Repo, memo: int, decision: str) -> NewWork:
-    """Return the row that files a decision in Markdown, through a pull request that names the issue of its memo."""
-    title = f"{run.name}, {run.day.isoformat()}"
-    text = f"# {title}\n\n{decision}\n\n---\n\n{web_url(run.thread_uri)}\n"
-    place = {"owner": repo.owner, "repo": repo.name, "memo": memo, "path": decision_path(run)}
-    return NewWork(DECISION_KIND, run.id, {**place, "title": title, "text": text})
 
 
 def memo_place(url: str) -> tuple[Repo, int] | None:

@@ -14,7 +14,6 @@ from common.constants import SECOND_MS
 from common.result import GONE, Err
 from common.text.untrusted import one_line
 from modules.lives.tasks.code import CodeWork
-from modules.lives.tasks.documents import DecisionHandler
 from modules.lives.tasks.execute import Execution
 from modules.lives.tasks.handle import ClaimDoor, HeldTasks, TaskHandler, TaskLife
 from modules.lives.tasks.merge.handle import MERGES, ConflictHandler, MergeHandler
@@ -109,12 +108,11 @@ def build_tasks(
     """Build the life of tasks, and the loops in which tasks are done, reviewed and merged."""
     installer = build_installer(services)
     code = build_code_work(services, installer)
-    decisions = DecisionHandler(code.offering)
     revisions = _build_rounds(RevisionHandler, services, claims.reader, code)
     conflicts = _build_rounds(ConflictHandler, services, claims.reader, code)
     scenarios = build_scenarios(services, claims, code)
     program = _build_program(services, installer, tell)
-    life = build_task_life(services, claims, code, (revisions, conflicts, decisions, scenarios, program))
+    life = build_task_life(services, claims, code, (revisions, conflicts, scenarios, program))
     reviews, merges = build_review_loop(services, claims.reader, prompter, installer), build_merge_loop(services, code)
     return life, (life.loop, reviews, merges)
 
