@@ -91,17 +91,13 @@ test-model: .venv/.dev ## with a real small language model
 bench-start: .venv/.dev ## how soon a command answers and a SOUL looks, as multiples of a bare interpreter
 	$(BIN)/python bench/start.py
 
-bench: bench-start ## how fast: start, memory of each further SOUL, memories, a prompt, a day's share for the cache, a mention, a turn in a room, a room of 100, your page; how well an echo is noticed
+bench: bench-start ## how fast: start, memory of each further SOUL, memories, a day's share for the cache, a mention, a room of 100; how well an echo is noticed
 	$(BIN)/python bench/many.py
 	$(BIN)/python bench/memory_search.py
-	$(BIN)/python bench/assembly.py
 	$(BIN)/python bench/cached_day.py
-	$(BIN)/python bench/coding_task.py
 	$(BIN)/python bench/mention_turn.py
-	$(BIN)/python bench/room_turn.py
 	$(BIN)/python bench/space_load.py
 	$(BIN)/python bench/echo.py
-	$(BIN)/python bench/dashboard.py
 	$(BIN)/python -m pytest -m perf
 
 coverage: .venv/.dev ## the fast tests, and branch coverage of the pure parts: at least 90 %

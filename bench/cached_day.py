@@ -27,7 +27,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, compress, product
@@ -53,7 +53,7 @@ from modules.runtime.llm.dialect import (
     worded_for,
 )
 from modules.services.agent.prompt.fitting import Audience, placed
-from modules.services.agent.prompt.prompter import Changes, Core, Prompter, PromptNotice, Runtime
+from modules.services.agent.prompt.prompter import Core, Prompter, PromptNotice, Runtime
 from modules.services.agent.prompt.sources import PromptTurn, Sources
 from modules.services.memory.recall import PROMPT_ENTRIES, PUBLIC_RECALL_ENTRIES, RECALL_ENTRIES, Recalled, day_name
 from modules.services.memory.view_sync import DayText, Part
@@ -174,29 +174,6 @@ def common_prefix(one: bytes, other: bytes) -> int:
     return low
 
 
-def bench_prompter(
-    home: Home, skills: Skills, sources: Sources, estimate: Callable[[str], int], changes: Changes | None = None
-) -> Prompter:
-    """Return the real prompter over these sources, with room for `PROMPT_TOKENS`."""
-
-    async def tell(notice: PromptNotice) -> None:
-        sys.stderr.write(f"{notice.summary} ({notice.reason})\n")
-
-    return Prompter(
-        home=home,
-        soul=SoulDocument(home.soul),
-        core=Core(skills),
-        skills=skills,
-        sources=sources,
-        runtime=Runtime("Marlow", "quay", "1.0", lambda: "a-model"),
-        budget=lambda: PROMPT_TOKENS,
-        estimate=estimate,
-        tell=tell,
-        changes=changes,
-        timezone="UTC",
-    )
-
-
 def prompter_for(home: Home, day: Day, skills: Skills) -> Prompter:
     """Return the real prompter, over files and over the state of `day`."""
     owner_files = LocalOwnerFiles(home, print)
@@ -228,7 +205,22 @@ def prompter_for(home: Home, day: Day, skills: Skills) -> Prompter:
         attention_list=attention_list,
         degraded=degraded,
     )
-    return bench_prompter(home, skills, sources, lambda text: -(-len(text) // 4))
+
+    async def tell(notice: PromptNotice) -> None:
+        sys.stderr.write(f"{notice.summary} ({notice.reason})\n")
+
+    return Prompter(
+        home=home,
+        soul=SoulDocument(home.soul),
+        core=Core(skills),
+        skills=skills,
+        sources=sources,
+        runtime=Runtime("Marlow", "quay", "1.0", lambda: "a-model"),
+        budget=lambda: PROMPT_TOKENS,
+        estimate=lambda text: -(-len(text) // 4),
+        tell=tell,
+        timezone="UTC",
+    )
 
 
 def timetable(rng: random.Random) -> Iterator[tuple[datetime, Kind]]:

@@ -16,7 +16,7 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,9 +24,9 @@ from tests.owner_lines import answered
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench.room_turn import parts_of, show
 from modules.runtime.home import Home
 from modules.services.agent.prompt.estimate import Estimator
+from modules.services.agent.prompt.fitting import RULE
 from modules.services.agent.prompt.prompter import Core
 from modules.services.memory.admission import NewMemory
 from modules.services.skills.skills import Skills
@@ -37,6 +37,7 @@ from town.model.types import ChatRequest, Completion
 
 STRANGERS, OWNERS, TERMINAL, AFTER_DAY = 2_400, 4_000, 3_800, 4_500
 _TOLD = {"bluesky_username": "rowan.test", "owner_handle": "owner.test", "github_username": ""}
+_OTHER = "files and the moment"
 _A_DAY = 40
 _OLDER = 4
 _THREAD = 8
@@ -107,6 +108,36 @@ async def asked_in_terminal(town: RunningTown, life: RunningSoul) -> Sequence[Ch
     town.mind.answer = lambda _: calls.pop() if calls else Completion("The hinges held.")
     await answered(life.app.owner, "what does the weir at the old gate tell you about tomorrow?")
     return [one for one in town.mind.asked[before:] if one.offers]
+
+
+def parts_of(
+    system: str, message: str, tools: str, *, files: Mapping[str, str], skills: Skills, estimate: Callable[[str], int]
+) -> dict[str, int]:
+    """Return the tokens of each part. `files` are the texts, by name, that the system prompt holds in full."""
+    counted: dict[str, str] = {}
+    left = system
+    for name, text in files.items():
+        if text.strip() in left:
+            left = left.replace(text.strip(), "", 1)
+            counted[name] = text.strip()
+    headings = skills.subsections("workspace", "Headings")
+    days = tuple(headings[name] for name in ("yesterday", "today"))
+    recalled = skills.section("memory", "Recalled").split("{{")[0].strip()
+    for part in left.split(RULE):
+        name = "notes of two days" if part.strip().startswith(days) else _OTHER
+        name = "recalled memories" if part.strip().startswith(recalled) else name
+        counted[name] = counted.get(name, "") + part
+    counted |= {"tools": tools, "message": message}
+    return {name: estimate(text) for name, text in counted.items()}
+
+
+def show(title: str, parts: Mapping[str, int], limit: int) -> bool:
+    """Print a table of the parts, and the sum beside its limit; return whether the limit is kept."""
+    total = sum(parts.values())
+    sys.stdout.write(f"{title}: {total} tokens (at most {limit})\n")
+    for name, tokens in sorted(parts.items(), key=lambda part: -part[1]):
+        sys.stdout.write(f"  {name:<22} {tokens:>6}\n")
+    return total <= limit
 
 
 def judged(
