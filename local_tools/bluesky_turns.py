@@ -332,8 +332,8 @@ def telling_of(name: str, handler: Handler, words: ToolWords) -> Handler:
         if isinstance(subject, ThreadTurn):
             subject.revisions.tried = True
         result = await handler(arguments, turn)
-        if turn.request and (intent_id := result.outcome.intent_id):
-            turn.request.made.add(intent_id)
+        if turn.made is not None and (intent_id := result.outcome.intent_id):
+            turn.made.add(intent_id)
         if not isinstance(subject, ThreadTurn) or result.is_error or result.outcome.held:
             return result
         values = {key: ", ".join(value) if isinstance(value, list) else value for key, value in arguments}

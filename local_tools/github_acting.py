@@ -360,16 +360,16 @@ class GitHubActing:
             is_past = act.code == "done" and (again or _is_another(act.intent, action))
             if not was_refused and not is_past:
                 break
-        if act.active and turn.request:
-            turn.request.made.add(act.active.id)
+        if act.active and turn.made is not None:
+            turn.made.add(act.active.id)
         return act
 
     async def _opened_before(self, body: GitHubBody, turn: Turn) -> Intent | None:
-        """Return the issue or comment that the same request led to before a restart, maybe with another text."""
-        if turn.request is None or not turn.cause_id or not isinstance(body, IssueBody | IssueCommentBody):
+        """Return the issue or comment that the same cause led to before a restart, maybe with another text."""
+        if turn.made is None or not turn.cause_id or not isinstance(body, IssueBody | IssueCommentBody):
             return None
         made = await self.services.outbox.accepted(turn.cause_id, body.kind)
-        earlier = (one for one in made if one.id not in turn.request.made and _place(one.body) == _place(body))
+        earlier = (one for one in made if one.id not in turn.made and _place(one.body) == _place(body))
         return next(earlier, None)
 
     def made(self, made: MadeThing, told: dict[str, Any], turn: Turn) -> ToolResult:

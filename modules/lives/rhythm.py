@@ -11,6 +11,7 @@ from common.facts import OwnTimeFacts
 from common.provenance import Provenance
 from common.text.markdown import is_meaningful
 from common.text.untrusted import one_line
+from modules.runtime.journal.types import UNFINISHED
 from modules.runtime.llm.dialect import Message
 from modules.runtime.scheduler.policy import is_quiet, not_at_night
 from modules.services.agent.prompt.fitting import HEARTBEAT
@@ -19,6 +20,8 @@ from modules.services.agent.tools.executor import MORE_TOOLS
 from modules.services.agent.tools.types import Tool, Turn
 from modules.services.agent.turn.runner import TurnRunner
 from modules.services.identity.identity import Me
+from modules.services.outbox.outbox import Outbox
+from modules.services.outbox.types import Intent
 from modules.services.owner import TellOwner
 from modules.services.owner_files import OwnerFiles
 from modules.services.schedules import KIND, Schedules, schedule_of
@@ -40,7 +43,7 @@ class OwnTimeTurn:
 
 SKILL = "own-time"
 _SAID = "said"
-"""The code of a turn that did nothing with a tool, but said something."""
+"""The code of a turn that said something: only its words tell whether it did what it was for."""
 _ACTS = frozenset({"bluesky_post", "schedule_add", "schedule_remove", "web_fetch"})
 _ACTS_ORDERED = frozenset({"github_create_issue", "create_memo"})
 """Further tools, only in turns that the owner asked for."""
@@ -57,6 +60,7 @@ class OwnTurns:
     prompter: Prompter
     turn_runner: TurnRunner
     skills: Skills
+    outbox: Outbox
     clock: Clock
     tell: TellOwner
     me: Me
@@ -68,11 +72,17 @@ class OwnTurns:
 
         No post may repeat a line of the `private` texts, unless the same text gives that line to be posted. `task` is
         what to do, in the words of the SOUL or its owner; `asked_by` says whose. If the model called no tool, or only
-        looked and says nothing, there was nothing to do. Raises what `TurnRunner.run_turn` raises.
+        looked and says nothing, there was nothing to do. After a turn that broke, the next one is told which acts of
+        the row were accepted. Raises what `TurnRunner.run_turn` raises.
         """
+        before = (await self.outbox.accepted(item.cause_id))[::-1]
+        done = await self.outbox.ends(before)
+        told += "\n\n" + self.skills.render(SKILL, "Begun", acts="\n".join(done)) if done else ""
         subject, query = OwnTimeTurn(private), one_line(task, _QUERY_CHARS)
         accounts = await self.turn_runner.accounts_in(task)
-        turn = Turn(item.kind, asked_by, item.cause_id, subject, importance=item.importance, accounts=accounts)
+        turn = Turn(
+            item.kind, asked_by, item.cause_id, subject, importance=item.importance, accounts=accounts, made=set()
+        )
         tools = self.turn_runner.executor.registry.available(turn)
         result = await self.turn_runner.run_turn(
             turn=turn,
@@ -91,14 +101,15 @@ class OwnTurns:
             about=OwnTimeFacts(query),
         )
         words = one_line(result.text, _WORDS_CHARS)
-        if result.cut_off and not words:
+        if result.stopped in UNFINISHED or (result.cut_off and not words):
             return Disposition("undecided", "unfinished", result.cut_off, provenance=result.provenance)
         looks = {one.name for one in tools if one.effect == "look"}
         did = any(not answer.is_error and (words or call.name not in looks) for call, answer in result.calls)
-        held = any(answer.outcome.held for _, answer in result.calls)
-        act, code = ("done", "done") if did else ("silent", _SAID if words else "nothing-to-do")
-        reason = words or ("" if did else "there was nothing to tell")
-        return Disposition(act, code, reason, held=held, provenance=result.provenance)
+        did = did or bool(before)
+        held = any(one.state == "held" for one in before) or any(answer.outcome.held for _, answer in result.calls)
+        code = _SAID if words else "done" if did else "nothing-to-do"
+        reason = words or "; ".join(done) or ("" if did else "there was nothing to tell")
+        return Disposition("done" if did else "silent", code, reason, held=held, provenance=result.provenance)
 
     async def tell_end(self, item: WorkItem, disposition: Disposition, what: str, *, is_owners: bool) -> None:
         """Tell the owner how a row ended: always if they asked for it, else only if something was done or given up."""
@@ -166,13 +177,16 @@ class HeartbeatHandler(Handler, Perceiver):
         told = self.turns.skills.render(SKILL, "Heartbeat", text=text, last=last)
         return await self.turns.run(item, told, private=(told,), task=text, asked_by=Provenance.SELF)
 
+    async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> None:
+        """Return None: the turn is run again, and told what was accepted."""
+
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
         """Tell the owner what was done, if anything was."""
         await self.turns.tell_end(item, disposition, f"what was due in {HEARTBEAT}", is_owners=False)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         """Return the journal line about a disposition."""
-        did = {"silent": "nothing to do", "later": "has to wait", "done": "did what was due"}
+        did = {"silent": "nothing to do", "later": "has to wait", "done": "looked after it"}
         return f"{HEARTBEAT}: {did.get(disposition.act, disposition.act)}"
 
     async def _text(self) -> str:
@@ -219,6 +233,9 @@ class ScheduleHandler(Handler):
         if one.by == "soul":  # NOTE(self): it may repeat HEARTBEAT.md, which the owner wrote only for the SOUL.
             private.append(await self.owner_files.read(HEARTBEAT) or "")
         return await self.turns.run(item, told, private=private, task=one.what, asked_by=asked_by)
+
+    async def finish(self, item: WorkItem, accepted: Sequence[Intent]) -> None:
+        """Return None: the turn is run again, and told what was accepted."""
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
         """Store what the owner is told, and the next due time of a schedule that repeats."""

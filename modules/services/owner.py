@@ -338,6 +338,7 @@ class OwnerTalk:
             importance="owner",
             origin=Provenance.OWNER,
             request=request_in(rows, line) if message else None,
+            made=set() if message else None,
             accounts=accounts_in(rows),
         )
         try:

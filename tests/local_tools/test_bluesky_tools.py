@@ -53,7 +53,7 @@ def read(result: ToolResult) -> Any:
 
 async def use(life: RunningSoul, name: str, subject: object = None, /, **arguments: object) -> ToolResult:
     call = ToolCall("1", name, dict(arguments))
-    asked = replace(turn(Provenance.OWNER, subject), request=OwnerRequest("do it with kit.test"))
+    asked = replace(turn(Provenance.OWNER, subject), request=OwnerRequest("do it with kit.test"), made=set())
     return await life.app.lives.turn_services.turn_runner.executor.execute(call, asked)
 
 

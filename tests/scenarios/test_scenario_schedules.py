@@ -23,7 +23,8 @@ from tests.patience import until
 from tests.running_town import RunningSoul, RunningTown, awake, call
 from tests.scenarios.phone import Phone, look
 from tests.town_github import TownGitHub
-from town.model.types import Completion
+from town.model.service import Fault
+from town.model.types import ChatRequest, Completion
 
 HOUR_S = 3_600.0
 
@@ -111,19 +112,21 @@ async def test_what_is_done_each_week_is_a_turn_that_reads_and_tells_the_owner(r
     assert schedule.due - schedule.last == timedelta(days=7)
 
 
-async def test_a_turn_that_did_nothing_or_left_a_draft_is_not_told_as_done(running_town: RunningTown) -> None:
+async def test_a_turn_that_did_nothing_could_not_or_left_a_draft_is_not_told_as_done(running_town: RunningTown) -> None:
     clock, acts = HastyClock(1_000), [Completion("Not today.")]
     acts += [call("bluesky_post", text="High water at noon, and who minded it?"), Completion("It waits for you.")]
+    acts += [call("bluesky_get_profile", actor="owner.test"), Completion("I cannot do that.")]
     running_town.mind.answer = lambda _: acts.pop(0)
     home = running_town.make_home("rebecca", SOUL_SPEED="1", SOUL_TIMEZONE="UTC", SOUL_APPROVAL="drafts")
     async with awake(home, clock=clock) as soul:
         at = (clock.now() + timedelta(hours=1)).replace(tzinfo=None)
         await soul.app.services.schedules.add("tell the tide", at, repeat="daily", is_reminder=False, by="owner")
         await passes(soul, HOUR_S + 60)
-        await passes(soul, 24 * HOUR_S)
+        for _ in range(2):
+            await passes(soul, 24 * HOUR_S)
         told = [one.payload["text"] for one in await soul.app.services.work.newest(NOTICE, 9)]
     assert acts == []
-    assert [" did what " in one for one in told if one.endswith("what you scheduled")] == [False, False]
+    assert [" did what " in one for one in told if one.endswith("what you scheduled")] == [False, False, False]
 
 
 async def test_words_alone_are_told_the_owner_as_what_came_of_their_schedule(running_town: RunningTown) -> None:
@@ -140,6 +143,42 @@ async def test_words_alone_are_told_the_owner_as_what_came_of_their_schedule(run
     mute, said = (one for one in told if one["text"].endswith("what you scheduled"))
     assert proverb in str(said)
     assert ["did nothing" in one["text"] for one in (said, mute)] == [False, True]
+
+
+@pytest.mark.slow
+async def test_a_turn_that_broke_after_its_first_act_goes_on_with_what_is_missing(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    town, clock, tide = running_town, HastyClock(1_000), "High water at noon, and who minded it?"
+    steps = iter(
+        [
+            call("bluesky_post", text=tide),
+            call("bluesky_post", text="At noon the water was at its highest: who saw it?"),
+            call("github_create_issue", repo="acme/site", title="Weekly review", body="As each week."),
+            Completion("Both are done."),
+        ]
+    )
+
+    def mind(_: ChatRequest) -> Completion:
+        step = next(steps)
+        if len(town.mind.asked) == 1:
+            town.mind_faults.arm(Fault("bad_gateway", times=60))
+        return step
+
+    town.mind.answer = mind
+    home = town_github.make_home(SOUL_SPEED="1", SOUL_TIMEZONE="UTC")
+    async with awake(home, clock=clock) as soul:
+        at = (clock.now() + timedelta(hours=1)).replace(tzinfo=None)
+        what = "post the tide, then open the issue for the weekly review in acme/site"
+        await soul.app.services.schedules.add(what, at, repeat="once", is_reminder=False, by="owner")
+        await passes(soul, HOUR_S + 60)
+        town.mind_faults.clear()
+        await passes(soul, HOUR_S)
+        told = [one.payload["words"] for one in await soul.app.services.work.newest(NOTICE, 9)]
+    assert (town.texts("rowan"), town_github.titles) == ([tide], ["Weekly review"])
+    assert any("Both are done." in one for one in told)
+    first, again = (one.messages for one in (town.mind.asked[0], town.mind.asked[1]))
+    assert [tide in one[-1].text for one in (first, again)] == [False, True]
 
 
 async def test_what_the_owner_scheduled_may_read_repositories_and_keeps_nothing_of_them(

@@ -72,7 +72,7 @@ async def test_what_was_due_in_heartbeat_md_is_told_and_its_own_words_take_no_to
         await passes(soul, 60)
         assert any("HEARTBEAT.md\nNothing is scheduled." in one for one in phone.answers)
         day = await asyncio.to_thread(DayReader(soul.app.services.settings, home, soul.clock).read)
-        assert ("own time", "HEARTBEAT.md: did what was due: Nothing is scheduled.") in led_to(day)
+        assert ("own time", "HEARTBEAT.md: looked after it: Nothing is scheduled.") in led_to(day)
         assert day.is_own
         phone.says("And the schedules?")
         await look(soul)

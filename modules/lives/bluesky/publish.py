@@ -422,11 +422,11 @@ class Publisher:
         return {"theirs": TheirPost(handle=found.data[0].author.handle, text=found.data[0].text)}
 
     async def made_before(self, kind: IntentKind, turn: Turn) -> str:
-        """Return how the act of this kind stands that the owner's request led to before this turn, or ""."""
-        if turn.request is None or not turn.cause_id:
+        """Return how the act of this kind stands that the turn's cause led to before the turn was begun anew, or ""."""
+        if turn.made is None or not turn.cause_id:
             return ""
         accepted = await self.outbox.accepted(turn.cause_id, kind)
-        return next((STANDS[one.outcome] for one in accepted if one.id not in turn.request.made), "")
+        return next((STANDS[one.outcome] for one in accepted if one.id not in turn.made), "")
 
     async def conclude(
         self,

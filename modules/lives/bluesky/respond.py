@@ -191,6 +191,7 @@ class PostResponder:
             subject=replace(subject, scaffold=words.scaffold, picture=offered, said=said, is_among_others=not answers),
             importance=post_case.importance,
             request=_request_in(post_case.item) if post_case.may_act else None,
+            made=set() if post_case.may_act else None,
         )
         post, told = (_message(text, pictures) for text in (post_case.post_line, words.told))
         session_id = await self.sessions.add_once(key, post, turn.provenance, did=notification.author.did)

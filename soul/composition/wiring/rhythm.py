@@ -30,7 +30,8 @@ def build_rhythm(
 ) -> tuple[ScheduleHandler, HeartbeatHandler]:
     """Build the handlers of schedules and of HEARTBEAT.md; `tell` tells the owner what came of them."""
     settings, clock = services.settings, services.clock
-    turns = OwnTurns(turn_services.prompter, turn_services.turn_runner, services.skills, clock, tell, services.me)
+    runner, skills = turn_services.turn_runner, services.skills
+    turns = OwnTurns(turn_services.prompter, runner, skills, services.outbox, clock, tell, services.me)
     owner_files = services.knowledge.stores.owner_files
     scheduled = ScheduleHandler(schedules=services.schedules, turns=turns, owner_files=owner_files)
     heartbeat = HeartbeatHandler(

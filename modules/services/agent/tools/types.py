@@ -44,7 +44,6 @@ class OwnerRequest:
         named: the DIDs, as of the start of the turn, by handle in the text, in lower case; "" for nobody.
         linked: the same by handle in the addresses of posts in the text.
         authors: the accounts of which it liked or reposted a post whose address the words do not give.
-        made: the ids of the intents that resulted from it in this turn, not before a restart.
         called: tool answers after the line from before this turn, if a restart interrupted it.
         said_before: the SOUL's last words before the line. They tell a judge what a short line answers.
         said_among: the provenance of the least trusted words behind `said_before`.
@@ -56,7 +55,6 @@ class OwnerRequest:
     mentions: tuple[tuple[str, str], ...] = ()
     named: dict[str, str] = field(default_factory=dict)
     linked: dict[str, str] = field(default_factory=dict)
-    made: set[str] = field(default_factory=set)
     authors: set[str] = field(default_factory=set)
     called: tuple[ToolAnswer, ...] = ()
     said_before: str = ""
@@ -92,6 +90,8 @@ class Turn:
         told_of: the provenance of the least trusted words that its task reports; they take no tool away from it.
         hold: set by the executor for one call: why the act was not ordered and waits for approval, else "".
         request: the owner's words that it is about; None if it is about somebody else's words or nobody's.
+        made: the ids of the intents that resulted from it, without those of its cause from before it was begun anew;
+            None if its cause may have led to others.
         is_ordered: set by the executor for one call: whether a judge of `request` alone found that it asks for it.
         accounts: the handles that its task or the owner's earlier lines name, and those that it was shown, in lower
             case, with what each may be looked up by: its DID, or in the owner's lines the handle itself.
@@ -111,6 +111,7 @@ class Turn:
     told_of: Provenance = Provenance.OWNER
     hold: str = ""
     request: OwnerRequest | None = None
+    made: set[str] | None = None
     is_ordered: bool = False
     accounts: dict[str, str] = field(default_factory=dict, compare=False)
     shown_whole: set[str] = field(default_factory=set, compare=False)
