@@ -14,6 +14,7 @@ from modules.services.explanation.drafts import in_words
 from modules.services.explanation.rendering import tell
 from modules.services.inbox.messages import CURSOR
 from modules.services.rights import store
+from modules.services.work.loop import WorkLoop
 from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of
 from tests.scenarios.phone import Phone, look
 from town.atproto.index import PROFILE
@@ -302,6 +303,31 @@ async def test_the_owner_asks_why_of_a_message_and_of_its_answer(running_town: R
         assert "@ada.test wrote it a direct message" in "\n".join(await tell(soul.app.services.database, ada.last))
         with pytest.raises(SoulError, match="was never seen"):
             await tell(soul.app.services.database, "chat:nowhere/3k")
+
+
+async def test_an_answer_is_recorded_as_one_after_a_kill_before_its_row_is_settled(running_town: RunningTown) -> None:
+    ada, home = Phone(running_town, "ada"), running_town.make_home("rebecca")
+    ada.is_followed()
+    running_town.mind.answer = answering("Cushion moss: it forgives.")
+    async with awake(home) as soul:
+        await look(soul)
+        ada.says("Which moss would you begin with?")
+        await soul.app.scheduler.run_guarded("messages")
+        soul.passes(60)
+        loop = soul.app.scheduler._loops["message-others"]
+        assert isinstance(loop, WorkLoop)
+        await loop.perceivers[0].perceive()
+        (item,) = await loop.table.due(["message"])
+        handler = next(one for one in loop.handlers if one.kind == "message")
+        await handler.before_settling(item, await handler.handle(item))
+    async with awake(home) as soul:
+        for _ in range(2):
+            await look(soul)
+        assert await acts(soul) == ["answered"]
+        known = await soul.app.services.relationships.get(running_town.account("ada"))
+        assert known is not None
+        assert [(one.type, one.responded) for one in known.interactions] == [("message", True)]
+    assert ada.answers == ["Cushion moss: it forgives."]
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ named in a post go first: for a moment in a conversation, and with shared work u
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -47,6 +48,7 @@ from modules.runtime.scheduler.policy import get_agent_jitter, get_peer_delay, p
 from modules.services.commitments.writer import ReplyCommitments, contains_promise
 from modules.services.experiences import IMPRESSED, DraftExperiences, ExperienceType, NewExperience, Source
 from modules.services.identity.identity import Identity, Me
+from modules.services.inbox import received
 from modules.services.moderation import Moderation
 from modules.services.outbox.bodies import ReplyBody
 from modules.services.outbox.outbox import Outbox
@@ -533,17 +535,20 @@ class PostHandler(Handler):
         return await self.publisher.like(post.notification.ref, ActTerms(post.notification.uri))
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Settle the posts themselves; record the experience, and the commitments in an answer.
+        """Record the experience, and the commitments in an answer."""
+        if post := await self.pending.read(item):
+            await self.experiences.note(post, item.importance, disposition)
+            if disposition.act == "replied" and disposition.intent_id:
+                await self.replies.note(post, disposition.intent_id)
+
+    def settle(self, connection: sqlite3.Connection, item: WorkItem, disposition: Disposition) -> None:
+        """Settle the posts themselves.
 
         If the newest post was deleted, the earlier ones by its author were not read: the next look queues them.
         """
         state: Literal["dropped", "handled"] = "dropped" if disposition.act == "dropped" else "handled"
         earlier = () if disposition.code == "gone" else item.payload.get("earlier", ())
-        await self.pending.settle([item.key, *earlier], state, disposition.act)
-        if post := await self.pending.read(item):
-            await self.experiences.note(post, item.importance, disposition)
-            if disposition.act == "replied" and disposition.intent_id:
-                await self.replies.note(post, disposition.intent_id)
+        received.settle(connection, [item.key, *earlier], state, disposition.act)
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:
         summaries = _SUMMARIES | (

@@ -6,6 +6,7 @@ A crash at any point leaves the messages waiting; an answer that was accepted be
 from __future__ import annotations
 
 import random
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -23,6 +24,7 @@ from modules.services.agent.tools.types import Turn
 from modules.services.agent.turn.runner import TurnRunner, chosen_in
 from modules.services.experiences import IMPRESSED, DraftExperiences, ExperienceType, NewExperience
 from modules.services.identity.identity import Me
+from modules.services.inbox import messages
 from modules.services.inbox.messages import ReceivedMessage
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
@@ -212,12 +214,16 @@ class OthersHandler(Handler, Perceiver):
 
     async def handle(self, item: WorkItem) -> Disposition:
         burst = await self.state.burst(item.key, item.version)
-        if burst and (done := await self._answered_before(burst)):
-            burst = await self.state.burst(item.key, item.version)
-            if burst is None:
-                return done
         if burst is None:
             return Disposition("dropped", "nothing-waits", "nothing of it waits any more")
+        answered, done = await self._answered_before(burst)
+        if done and answered == len(burst.messages):
+            return done
+        if done:
+            part = Burst(burst.talk, burst.messages[:answered])
+            await self._remember(part, done)
+            await self.state.settle(part.messages, done.act, "handled")
+            burst = Burst(burst.talk, burst.messages[answered:])
         importance = item.importance
         return await self._carry_out_request(burst, importance, "first") or await self._decide(burst, importance)
 
@@ -253,16 +259,14 @@ class OthersHandler(Handler, Perceiver):
             return self._in_lived_time(verdict)
         return await self.turns.must_wait(burst.author, limits_of(importance))
 
-    async def _answered_before(self, burst: Burst) -> Disposition | None:
-        """Settle messages that an earlier run answered without settling them; later ones stay for another answer."""
+    async def _answered_before(self, burst: Burst) -> tuple[int, Disposition | None]:
+        """Return how many messages an earlier run answered without settling them, and the disposition of these."""
         for number, message in reversed(list(enumerate(burst.messages, start=1))):
             intent = next(iter(await self.outbox.accepted(message.name)), None)
             if intent is not None:
                 reason, held = "answered on an earlier try", intent.state == "held"
-                done = Disposition(ANSWERED, "done-before", reason, intent_id=intent.id, held=held)
-                await self._settle(Burst(burst.talk, burst.messages[:number]), done)
-                return done
-        return None
+                return number, Disposition(ANSWERED, "done-before", reason, intent_id=intent.id, held=held)
+        return 0, None
 
     async def _carry_out_request(
         self, burst: Burst, importance: Importance, found: Found = "possible"
@@ -301,14 +305,16 @@ class OthersHandler(Handler, Perceiver):
         return sorted(said, key=lambda line: line.rev)[-_MOST_LINES:]
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
-        """Settle the messages themselves, and record that they were written."""
+        """Record that the messages were written."""
         if burst := await self.state.burst(item.key, item.version):
-            await self._settle(burst, disposition)
+            await self._remember(burst, disposition)
 
-    async def _settle(self, burst: Burst, disposition: Disposition) -> None:
+    def settle(self, connection: sqlite3.Connection, item: WorkItem, disposition: Disposition) -> None:
+        """Settle the messages themselves."""
         state: Literal["dropped", "handled"] = "dropped" if disposition.act == "dropped" else "handled"
-        await self.state.settle(burst.messages, disposition.act, state)
-        await self._remember(burst, disposition)
+        if burst := self.state.burst_in(connection, item.key, item.version):
+            for message in burst.messages:
+                messages.settle(connection, message, state, disposition.act)
 
     async def _remember(self, burst: Burst, disposition: Disposition) -> None:
         """Record that they wrote to us, without the text; not for forgotten people or unaccepted conversations."""

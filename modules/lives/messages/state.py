@@ -95,21 +95,24 @@ class MessageState:
 
     async def bursts(self) -> list[Burst]:
         """Return the waiting messages of others: a burst for each conversation, the oldest first."""
+        return await self.database.run(self._bursts_in)
 
-        def read(connection: sqlite3.Connection) -> list[Burst]:
-            waiting = [one for one in messages.waiting(connection) if not self.me.is_owner(one.author_did)]
-            found: list[Burst] = []
-            for talk_id in dict.fromkeys(one.conversation_id for one in waiting):
-                talk = messages.talk(connection, talk_id)
-                if talk is not None:
-                    found.append(Burst(talk, tuple(one for one in waiting if one.conversation_id == talk_id)))
-            return found
-
-        return await self.database.run(read)
+    def _bursts_in(self, connection: sqlite3.Connection) -> list[Burst]:
+        waiting = [one for one in messages.waiting(connection) if not self.me.is_owner(one.author_did)]
+        found: list[Burst] = []
+        for talk_id in dict.fromkeys(one.conversation_id for one in waiting):
+            talk = messages.talk(connection, talk_id)
+            if talk is not None:
+                found.append(Burst(talk, tuple(one for one in waiting if one.conversation_id == talk_id)))
+        return found
 
     async def burst(self, talk_id: str, up_to: str) -> Burst | None:
         """Return what waits in a conversation, up to the revision `up_to`; None if nothing does."""
-        for found in await self.bursts():
+        return await self.database.run(lambda connection: self.burst_in(connection, talk_id, up_to))
+
+    def burst_in(self, connection: sqlite3.Connection, talk_id: str, up_to: str) -> Burst | None:
+        """Return what `burst` returns, as a step of a caller's transaction."""
+        for found in self._bursts_in(connection):
             if found.talk.id == talk_id and (said := tuple(one for one in found.messages if one.rev <= up_to)):
                 return Burst(found.talk, said)
         return None

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from adapters.web.spacing import Urgency, urgency
 from common.clock import Clock, doubled, parse_iso
@@ -222,7 +223,9 @@ class WorkLoop(Loop):
     async def _conclude(self, handler: Handler, item: WorkItem, disposition: Disposition) -> None:
         """Settle the row or let it wait, then record it; waiting is recorded once for each code."""
         if disposition.settles:
-            await self.table.settle(item, "dropped" if disposition.act == "dropped" else "done", disposition.code)
+            state: Literal["done", "dropped"] = "dropped" if disposition.act == "dropped" else "done"
+            also = partial(handler.settle, item=item, disposition=disposition)
+            await self.table.settle(item, state, disposition.code, also)
             self._told_to_wait.pop(item.id, None)
         else:
             if item.failures:

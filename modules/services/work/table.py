@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -194,13 +194,23 @@ class WorkTable:
         statement = "UPDATE work SET kind = ?, not_before = '' WHERE id = ?"
         await self.database.run(lambda connection: connection.execute(statement, (kind, item.id)))
 
-    async def settle(self, item: WorkItem, state: Literal["done", "dropped"], outcome: str) -> None:
-        """Store the outcome of a row, unless a later version came, and delete rows settled long ago."""
+    async def settle(
+        self,
+        item: WorkItem,
+        state: Literal["done", "dropped"],
+        outcome: str,
+        also: Callable[[sqlite3.Connection], None] = lambda _: None,
+    ) -> None:
+        """Store the outcome of a row, unless a later version came, and delete rows settled long ago.
+
+        `also` is carried out in the same transaction.
+        """
         before = iso(self.clock.now() - KEPT)
 
         def write(connection: sqlite3.Connection) -> None:
             statement = "UPDATE work SET state = ?, outcome = ? WHERE id = ? AND version = ?"
             connection.execute(statement, (state, outcome, item.id, item.version))
+            also(connection)
             connection.execute("DELETE FROM work WHERE state <> 'pending' AND created_at < ?", (before,))
 
         await self.database.run(write)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -166,6 +167,10 @@ class Handler(Protocol):
 
     async def before_settling(self, item: WorkItem, disposition: Disposition) -> None:
         """Store what follows from a disposition that settles an item. A crash may repeat it."""
+        return
+
+    def settle(self, connection: sqlite3.Connection, item: WorkItem, disposition: Disposition) -> None:
+        """Settle what an item stands for, as a step of the transaction that settles its row."""
         return
 
     def summary(self, item: WorkItem, disposition: Disposition) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from common.errors import Transient
 from common.provenance import Provenance
+from modules.lives.bluesky.types import UNSENT_REPLY
 from modules.runtime.scheduler.policy import get_peer_delay
 from modules.services.work.types import MOST_TRIES, PAUSE_S
 from tests.hasty_clock import HastyClock
@@ -242,3 +243,24 @@ async def test_the_number_of_a_waiting_reply_is_changed_by_the_tool_that_the_ans
         await use(life, "bluesky_reply", text="Slate, by far.", post_uri=uri)
         waiting, _ = await life.app.services.outbox.waiting("1")
     assert waiting.body.public_text == "Slate, by far."
+
+
+async def test_what_follows_from_an_answer_survives_a_kill_before_its_row_is_settled(
+    running_town: RunningTown,
+) -> None:
+    home = running_town.make_home("rowan")
+    uri, _ = running_town.network.post_as(running_town.account("kit"), "@rowan.test which roof is louder?")
+    async with awake(home) as life:
+        await life.app.lives.bluesky.perceiver.read_first()
+        loop = life.app.lives.bluesky.awareness
+        (item,) = await loop.table.due(["post"])
+        handler = next(one for one in loop.handlers if one.kind == "post")
+        await handler.before_settling(item, await handler.handle(item))
+    async with awake(home) as life:
+        for _ in range(2):
+            await life.look()
+        assert [one.entry.data["act"] for one in await life.decisions()] == ["replied"]
+        rows = [await life.app.lives.bluesky.awareness.table.get(kind, uri) for kind in ("post", UNSENT_REPLY)]
+        assert all(rows)
+        assert await life.app.lives.bluesky_state.pending.waiting() == []
+    assert len(running_town.texts("rowan")) == 1

@@ -113,6 +113,21 @@ async def test_what_was_accepted_before_a_kill_is_not_done_again(running: Runnin
     assert (row.state, row.outcome) == ("done", "done-before")
 
 
+async def test_a_row_is_settled_together_with_what_it_stands_for_or_not_at_all(running: RunningOutbox) -> None:
+    class Dying(Recording):
+        def settle(self, connection: sqlite3.Connection, item: WorkItem, disposition: Disposition) -> None:
+            assert connection.execute("SELECT state FROM work").fetchone()[0] == "done"
+            raise Killed
+
+    await table(running).add(NewWork("ritual", "circle/2026-01-05"))
+    with pytest.raises(Killed):
+        await loop(running, Dying(done)).run()
+    await running.restart()
+    row = await table(running).get("ritual", "circle/2026-01-05")
+    assert row is not None
+    assert row.state == "pending"
+
+
 async def test_a_row_that_was_taken_and_not_settled_is_taken_again(running: RunningOutbox) -> None:
     async def die(_: WorkItem) -> Disposition:
         raise Killed
