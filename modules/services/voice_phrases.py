@@ -71,6 +71,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "fulfillment.create_issue": _form("url", SHORT_CHARS),
     "fulfillment.create_plan": _form("url", SHORT_CHARS),
     "fulfillment.default": _form("url", SHORT_CHARS),
+    "fulfillment.part": _optional("url", SHORT_CHARS),
     "bluesky.plan_made": _optional("url", SHORT_CHARS),
     "bluesky.plan_complete": _optional("url", SHORT_CHARS),
     "task_claim": _form("number title", SHORT_CHARS),

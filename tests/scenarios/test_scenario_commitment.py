@@ -12,6 +12,7 @@ from adapters.github.types import Repo
 from common.errors import NotWaiting
 from modules.services.explanation.rendering import tell
 from modules.services.outbox.act_words import act_words
+from modules.services.owner import NOTICE
 from soul.commands.owner_commands import OwnerCommands
 from tests.local_tools.test_bluesky_tools import use_as_owner
 from tests.running_town import RunningSoul, RunningTown, awake, call
@@ -212,6 +213,53 @@ async def test_a_promise_that_the_owner_takes_out_of_a_reply_is_not_kept(
             await life.send()
         assert app.lives.queue.live() == []
     assert (len(running_town.texts("rowan")), town_github.titles) == (1, [])
+
+
+def _three(request: ChatRequest) -> Completion:
+    """Answer as a mind that finds a promise of three issues in its reply."""
+    answer = _mind(request)
+    if answer.text.startswith('[{"description"'):
+        (one,) = json.loads(answer.text)
+        answer = Completion(text=json.dumps([one | {"params": one["params"] | {"count": 3}}]))
+    return answer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["reject", "expire", "refuse"])
+async def test_of_a_promise_that_ends_early_what_was_made_is_told_once_and_why(
+    running_town: RunningTown, town_github: TownGitHub, way: str
+) -> None:
+    running_town.mind.answer = _three
+    approval = "off" if way == "refuse" else "drafts"
+    home = town_github.make_home(OWNER_GITHUB_USERNAME="acme", SOUL_APPROVAL=approval)
+    running_town.network.post_as(running_town.account("owner"), QUESTION)
+    async with awake(home) as life:
+        app, outbox = life.app, life.app.services.outbox
+        await life.look()
+        for _ in range(24):
+            is_second = len(town_github.titles) == 1
+            town_github.repo.has_issues = not (is_second and way == "refuse")
+            for held in await outbox.held():
+                if held.kind != "issue" or not is_second:
+                    await outbox.approve(held.id)
+                elif way == "reject":
+                    await outbox.reject(held.id, "one is enough")
+            await app.scheduler.run_guarded("work")
+            await app.lives.commitments.run()
+            await app.scheduler.run_guarded("alarms")
+            await life.send()
+            life.passes(4 * 3600 if way == "expire" else 180)
+        (ended,) = app.lives.queue.all()
+        why = [one.entry.reason for one in await app.services.journal.recent(400) if one.entry.loop == "commitments"]
+        alarms = [one.payload["text"] for one in await app.services.work.newest(NOTICE, 99)]
+    link = f"{town_github.url}/acme/site/issues/1"
+    assert [len(town_github.titles), ended.status, (ended.result or {})["count"]] == [1, "abandoned", 1]
+    assert [link in one or "acme/site/issues/1" in one for one in running_town.texts("rowan")] == [False, True]
+    asked = [one for one in running_town.mind.asked if "tell_it_is_done" in {offer.name for offer in one.offers}]
+    assert ["1 of 3" in one.messages[-1].text for one in asked] == [True]
+    assert {"reject": "one is enough", "expire": "approval", "refuse": "ssues"}[way] in (ended.error or "")
+    assert link in why[0]
+    assert any(link in one for one in alarms) == (way != "reject")
 
 
 @pytest.mark.parametrize("way", ["withdraw_act", "reject"])

@@ -33,6 +33,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.services.commitments.acts import ABANDONED, COMMITMENTS
 from modules.services.commitments.naming import QueuedCommitment, title_of
+from modules.services.commitments.texts import part_line
 from modules.services.day.situation import Situation
 from modules.services.identity.entries import change_of
 from modules.services.inbox.messages import ReceivedMessage
@@ -297,10 +298,12 @@ class AlarmHandler(Handler, Perceiver):
         """Return the alarms for commitments lately given up, however old they are, but not for withdrawn ones."""
         told = await self.journal.with_act(COMMITMENTS, ABANDONED, now - _LATELY, now)
         given_up = {one.entry.data["promise"] for one in told}
+        begun = f"{self.name} gave up a commitment: "
         return [
-            Alarm("commitment", one.id, f"{self.name} gave up a commitment: {one_line(title_of(one), _LINE_CHARS)}")
+            Alarm("commitment", one.id, "; ".join(filter(None, (f"{begun}{title}", part_line(one.result)))))
             for one in self.commitments()
             if one.id in given_up
+            for title in [one_line(title_of(one), _LINE_CHARS)]
         ]
 
     async def handle(self, item: WorkItem) -> Disposition:

@@ -33,6 +33,7 @@ from modules.services.commitments.acts import (
     result_of,
     work_of,
 )
+from modules.services.commitments.case import CommitmentCase
 from modules.services.commitments.naming import (
     CommitmentRoom,
     PlanParams,
@@ -46,6 +47,7 @@ from modules.services.commitments.naming import (
 )
 from modules.services.commitments.policy import (
     COMMITMENT_IN_PROGRESS_TIMEOUT_MS,
+    COMMITMENT_MAX_ATTEMPTS,
     NEVER_DELIVERED,
     STALE,
     TIMED_OUT,
@@ -174,42 +176,6 @@ _BROKEN = "something went wrong while it was being done"
 """The text that a room reads about an internal error, whose details are in the journal."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommitmentCase:
-    """A commitment at the beginning of a step.
-
-    Attributes:
-        commitment: the commitment.
-        work: the acts that fulfil it, or why there are none.
-        acts: the state of each act.
-
-    """
-
-    commitment: QueuedCommitment
-    work: CommitmentWork
-    acts: tuple[ActStanding, ...] = ()
-
-    @property
-    def is_begun(self) -> bool:
-        """Whether an act is done, or may still be done."""
-        return any(one.active for one in self.acts)
-
-    @property
-    def is_on_its_way(self) -> bool:
-        """Whether an act may still be done."""
-        return any(one.code in {"waits", "held"} for one in self.acts)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether every act is done, so that only its announcement is left."""
-        return bool(self.acts) and all(one.code == "done" for one in self.acts)
-
-    @property
-    def intent_id(self) -> str | None:
-        """The id of the latest intent."""
-        return next((one.intent.id for one in reversed(self.acts) if one.intent), None)
-
-
 @dataclass(slots=True)
 class CommitmentHandler(Handler, Perceiver):
     """Fulfils commitments.
@@ -287,12 +253,11 @@ class CommitmentHandler(Handler, Perceiver):
             return self._left(item)
         case = await self._read(commitment)
         is_first_try = begins and commitment.id not in self._tried
-        if not is_first_try and await self._ends_late(case):
-            return self._left(item)
+        if not is_first_try and (ended := await self._ends_late(case, item)):
+            return ended
         if begins:
             if hindrance := await self._hindrance(case):
-                await self._hindered(case, hindrance)
-                return self._left(item)
+                return await self._hindered(case, hindrance, item)
             self._tried.add(commitment.id)
             pending = waiting_lines(one for one in self.queue.live() if one.status != "in_progress")
             case = replace(case, commitment=await self.queue.mark_in_progress(commitment.id))
@@ -318,27 +283,32 @@ class CommitmentHandler(Handler, Perceiver):
         if commitment.source != "space" or self.knows_room():
             await claim(commitment)
 
-    async def _hindered(self, case: CommitmentCase, reason: str) -> None:
-        if not await self._ends_late(case):
-            await self._waits(case, reason)
+    async def _hindered(self, case: CommitmentCase, reason: str, item: WorkItem) -> Disposition:
+        if ended := await self._ends_late(case, item):
+            return ended
+        await self._waits(case, reason)
+        return self._left(item)
 
-    async def _ends_late(self, case: CommitmentCase) -> bool:
-        """Give up a stale commitment, or end a try that takes too long; return whether either happened.
+    async def _ends_late(self, case: CommitmentCase, item: WorkItem) -> Disposition | None:
+        """Give up a stale commitment, or end a try that takes too long; return None if neither happened.
 
-        Neither happens while an act is on its way, or once all are done.
+        Neither happens while an act is on its way, once all are done, or if the owner refused one. A try in which an
+        act was proposed does not take too long: it goes on with the next act, or ends for that act's reason.
         """
-        if case.is_on_its_way or case.is_done:
-            return False
+        if case.is_on_its_way or case.is_done or any(one.code == "refused" for one in case.acts):
+            return None
         commitment, now = case.commitment, self.clock.now()
         if is_stale(commitment, now):
-            reason = commitment.error or STALE
-            await self.queue.give_up(commitment.id, reason, action="stale_abandoned")
+            reason = case.broken or commitment.error or STALE
+            if waits := await self._tells_part(case, item):
+                return waits
+            await self.queue.give_up(commitment.id, reason, case.part or None, action="stale_abandoned")
             await self._gave_up(case, reason)
-            return True
-        if is_timed_out(commitment, now):
+            return self._left(item)
+        if is_timed_out(commitment, now) and all(one.code == "free" for one in case.acts):
             await self._after_failure(case, await self.queue.mark_failed(commitment.id, TIMED_OUT, is_late=True))
-            return True
-        return False
+            return self._left(item)
+        return None
 
     async def _broke(self, item: WorkItem, error: Exception) -> Disposition:
         """Count a bug of ours as a failed try."""
@@ -447,6 +417,11 @@ class CommitmentHandler(Handler, Perceiver):
 
     async def _settle(self, case: CommitmentCase, progress: Progress, item: WorkItem) -> Disposition:
         commitment = case.commitment
+        is_last = progress.state == "failed" and commitment.attempt_count + 1 >= COMMITMENT_MAX_ATTEMPTS
+        if is_last or progress.state in {"refused", "unwelcome"}:
+            if waits := await self._tells_part(case, item):
+                return waits
+            progress = replace(progress, result=case.part or progress.result)
         match progress.state:
             case "done":
                 return await self._done(case, progress, item)
@@ -462,7 +437,8 @@ class CommitmentHandler(Handler, Perceiver):
                 await self.queue.put_off(commitment.id, progress.reason, progress.result)
                 is_refused = progress.state == "refused" and await self.queue.withdraw(commitment.id, progress.reason)
                 summary = "Not to be kept" if is_refused else "Put off"
-                await self._tell(case, "decision", summary, progress.reason, line="warn")
+                reason = case.with_part(progress.reason) if is_refused else progress.reason
+                await self._tell(case, "decision", summary, reason, line="warn")
             case "later":
                 await self._wait_until(case, progress.not_before, progress.reason, progress.result)
             case "unwelcome":
@@ -473,22 +449,39 @@ class CommitmentHandler(Handler, Perceiver):
     async def _done(self, case: CommitmentCase, progress: Progress, item: WorkItem) -> Disposition:
         """Announce it, then mark it completed: in this order a crash neither loses nor repeats the announcement."""
         commitment = self.queue.get(case.commitment.id) or case.commitment
-        told = await self.announcer.announce(commitment, progress.result)
-        if told.state == "waits" or (told.state == "later" and item.attempts + 1 < self.most_tries):
-            why = f"done, and not told yet: {told.reason}"
-            await self._wait_until(case, told.not_before, why, progress.result)
-            left = self._left(item)
-            return left if told.state == "waits" else replace(left, act="undecided")
-        if (after := self.queue.get(commitment.id)) and after.askers != commitment.askers:
-            return self._left(item)  # somebody asked for it meanwhile, and is told at the next step
+        untold = await self._announce(case, commitment, progress.result, item)
+        if isinstance(untold, Disposition):
+            return untold
         link = extract_fulfillment_url(commitment.type, progress.result)
         await self._note_askers(commitment, progress.result, link)
         kept = await self.queue.mark_completed(commitment.id, progress.result)
         await self.presence.ended(commitment, link=link)
-        untold = f" (not announced: {told.reason})" if told.reason else ""
+        untold = f" (not announced: {untold})" if untold else ""
         await self._tell(case, "decision", "Kept", f"{link or 'done'}{untold}", line="done", act="kept")
         self.publish(CommitmentKept(kept))
         return self._left(item)
+
+    async def _announce(
+        self, case: CommitmentCase, commitment: QueuedCommitment, result: Mapping[str, Any], item: WorkItem
+    ) -> Disposition | str:
+        """Announce a result; return the disposition of a commitment that waits for that, or why it is not told."""
+        told = await self.announcer.announce(commitment, result)
+        if told.state == "waits" or (told.state == "later" and item.attempts + 1 < self.most_tries):
+            why = f"what is done is not told yet: {told.reason}"
+            await self._wait_until(case, told.not_before, why, result)
+            left = self._left(item)
+            return left if told.state == "waits" else replace(left, act="undecided")
+        if (after := self.queue.get(commitment.id)) and after.askers != commitment.askers:
+            return self._left(item)  # somebody asked for it meanwhile, and is told at the next step
+        return told.reason
+
+    async def _tells_part(self, case: CommitmentCase, item: WorkItem) -> Disposition | None:
+        """Announce what was made of a commitment that ends early; return how the end waits for that, or None."""
+        if not case.part:
+            return None
+        commitment = self.queue.get(case.commitment.id) or case.commitment
+        untold = await self._announce(case, commitment, case.part, item)
+        return untold if isinstance(untold, Disposition) else None
 
     async def _note_askers(self, commitment: QueuedCommitment, result: Mapping[str, Any], link: str) -> None:
         """Record who else asked for a plan, as its end is told to each of them."""
@@ -525,7 +518,8 @@ class CommitmentHandler(Handler, Perceiver):
         """Report a commitment that was given up to the owner only, not to the room."""
         commitment = case.commitment
         self.presence.let_go(commitment)
-        why = f"{reason}; it {commitment.waits_for}" if commitment.waits_for else reason
+        is_waiting = commitment.waits_for and not case.broken
+        why = case.with_part(f"{reason}; it {commitment.waits_for}" if is_waiting else reason)
         summary = "[space] Commitment abandoned silently" if commitment.source == "space" else "Commitment abandoned"
         await self._tell(case, "decision", summary, why, line="warn", act=ABANDONED)
 

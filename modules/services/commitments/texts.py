@@ -45,7 +45,19 @@ def done_line(commitment: QueuedCommitment, result: Mapping[str, Any]) -> str:
 def done_title(commitment: QueuedCommitment, result: Mapping[str, Any], most: int) -> str:
     """Return the title, cut to `most` characters, behind words that say what was only opened, or stood there before."""
     by = _STOOD_ALREADY if result.get("deduplicated") else _DONE_BY.get(commitment.type, "")
+    by = f"only {_share(result)}: " if result.get("wanted") else by
     return f"{by}{one_line(title_of(commitment), most)}"
+
+
+def part_line(result: Mapping[str, Any] | None) -> str:
+    """Return what was made of a commitment that ended early, with all links, for the owner; "" if nothing was."""
+    if not result or not result.get("wanted"):
+        return ""
+    return f"{_share(result)}: {' '.join(one['url'] for one in result['issues'])}"
+
+
+def _share(result: Mapping[str, Any]) -> str:
+    return f"{result['count']} of {result['wanted']} issues opened"
 
 
 def told_origin(commitment: QueuedCommitment, phrase: Phrase) -> str:

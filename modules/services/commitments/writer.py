@@ -422,7 +422,8 @@ class Announcer:
 
     def _plain(self, commitment: QueuedCommitment, result: Mapping[str, Any]) -> str:
         """Return the fixed text for the announcement if the model finds no words; the link alone if it stood before."""
-        named, url = f"fulfillment.{commitment.type}", extract_fulfillment_url(commitment.type, result)
+        named = f"fulfillment.{'part' if result.get('wanted') else commitment.type}"
+        url = extract_fulfillment_url(commitment.type, result)
         if result.get("deduplicated"):
             return url
         return self.phrase(named if named in FORMS else "fulfillment.default", url=url)
