@@ -40,6 +40,7 @@ from modules.runtime.llm.dialect import ChatResult, Message
 from modules.runtime.llm.gateway import LLMGateway
 from modules.runtime.llm.policy import is_own_service, refusal
 from modules.runtime.watched_storage import storage_of
+from modules.services.day.situation import takes_no_tasks
 from modules.services.outbox.account import ACCOUNT_REMEDY
 from modules.services.peers.github_account import (
     AccountProblem,
@@ -346,6 +347,8 @@ async def examine(root: Path, *, measure: bool = False) -> list[Finding]:
         _memory(home),
         _lock(home),
     ]
+    if takes_none := takes_no_tasks(settings):
+        findings.append(Finding("tasks", "ok", takes_none))
     findings += await examine_keeping(settings, home)
     findings += await _bluesky(settings, home)
     findings += await examine_outside(settings, home)

@@ -213,7 +213,7 @@ class OwnerCommands(Commands):
     async def run_tasks(self, _: str) -> Sequence[str]:
         address = github_address(str(self._services.settings.github_api_url))
         found = await tasks_of(self._services.database, self._services.home, self._services.clock, address)
-        return task_lines(found, self._zone)
+        return task_lines(found, self._services.settings)
 
     async def run_task(self, rest: str) -> Sequence[str]:
         first, named = first_word(rest)

@@ -10,6 +10,7 @@ from typing import Any
 
 from common.clock import Clock, SystemClock, iso
 from common.git_names import github_address
+from common.settings import Settings
 from common.text.untrusted import one_line
 from common.wording import told_outcome
 from modules.lives.tasks.merge.perceive import MERGE
@@ -28,6 +29,7 @@ from modules.services.claims.lease_store import (
 )
 from modules.services.claims.policy import Lease
 from modules.services.coding.trajectory import spent
+from modules.services.day.situation import takes_no_tasks
 from modules.services.outbox import store
 from modules.services.outbox.github_bodies import PullRequestBody
 from modules.services.outbox.types import Intent
@@ -82,12 +84,13 @@ def run_tasks(root: Path, *, as_json: bool) -> None:
     """Print the tasks, the SOUL's own first."""
     settings, home = at_hand(root)
     found = asyncio.run(_kept(home, github_address(str(settings.github_api_url))))
-    write_answer([one.fields() for one in found], task_lines(found, settings.soul_timezone), as_json=as_json)
+    write_answer([one.fields() for one in found], task_lines(found, settings), as_json=as_json)
 
 
-def task_lines(found: Sequence[TaskLine], timezone: str) -> list[str]:
-    """Return a line for each task."""
-    return [_line(one, timezone) for one in found] or [_NONE]
+def task_lines(found: Sequence[TaskLine], settings: Settings) -> list[str]:
+    """Return a line for each task, and one if the settings let it take none."""
+    lines = [_line(one, settings.soul_timezone) for one in found] or [_NONE]
+    return [*lines, *filter(None, [takes_no_tasks(settings)])]
 
 
 async def tasks_of(database: Database, home: Home, clock: Clock, address: str) -> list[TaskLine]:

@@ -163,6 +163,7 @@ class DayReader:
             scheduled=first_scheduled(now.schedules, zone),
             tasks=now.tasks,
             blocked=blocked,
+            takes_none=now.takes_none,
             rituals={
                 run.name: run.artefact_url or web_url(run.thread_uri) for run in all_runs(connection) if run.day == day
             },

@@ -192,6 +192,7 @@ class DaySummary:
         scheduled: its next schedules, one line each, as of now.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot continue by themselves; they are among the troubles too.
+        takes_none: why it takes no tasks at all, as of now; "" if it may.
         rituals: names, each with the link to its result, or to its thread.
         own_time: what it did on a schedule or for HEARTBEAT.md, thoughts without a post, and the ends of changes of its
             files and of its proposals, by label; and whether words of others were behind it.
@@ -224,6 +225,7 @@ class DaySummary:
     scheduled: tuple[str, ...]
     tasks: tuple[str, ...]
     blocked: tuple[DayTrouble, ...]
+    takes_none: str
     rituals: dict[str, str]
     learned: DayLearned
     readings: tuple[DayReading, ...]
@@ -410,7 +412,7 @@ def public_text(day: PublicDay) -> str:
 
 def led_to(summary: DaySummary) -> list[Row]:
     """Return the results of a day: commitments and tasks if any, rituals, its own time, and what it learned."""
-    tasks = _listed(summary.tasks) if summary.is_today else ""
+    tasks = "; ".join(filter(None, (_listed(summary.tasks), summary.takes_none))) if summary.is_today else ""
     told = [("commitments", _commitments(summary)), ("tasks", tasks)]
     told += [("ritual", f"{one_line(name)} {link}") for name, link in summary.rituals.items()]
     told += [("scheduled", line) for line in (summary.scheduled if summary.is_today else ())]

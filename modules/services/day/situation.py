@@ -45,6 +45,7 @@ class Situation:
         on_the_way: the acts that need no approval and have not left, by due time.
         tasks: the tasks of plans that it holds, `owner/repo#12/task-3`.
         blocked: the tasks of plans that cannot continue by themselves.
+        takes_none: why it takes no tasks at all; "" if it may.
         schedules: the schedules, next due first.
         budget: the use of the day's budget.
         documents: its own files with a change that waits for the owner's approval, each with its time.
@@ -58,6 +59,7 @@ class Situation:
     on_the_way: tuple[Draft, ...]
     tasks: tuple[str, ...]
     blocked: tuple[DayTrouble, ...]
+    takes_none: str
     schedules: tuple[Schedule, ...]
     budget: Report
     documents: Mapping[str, str]
@@ -119,10 +121,16 @@ def read_situation(
         tuple(in_words(connection, store.on_the_way(connection))),
         tuple(held_tasks(connection)),
         tuple(_blocked_tasks(connection)),
+        takes_no_tasks(settings),
         tuple(schedules_in(connection)),
         report_at(connection, settings, moment),
         documents,
     )
+
+
+def takes_no_tasks(settings: Settings) -> str:
+    """Return why a SOUL with these settings takes no tasks of plans; "" if they let it."""
+    return "" if settings.soul_coding else "SOUL_CODING is off: it takes no tasks of plans"
 
 
 def _brief(draft: Draft) -> str:

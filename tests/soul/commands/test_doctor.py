@@ -23,11 +23,14 @@ from modules.runtime.budget.policy import day_of
 from modules.runtime.database.database import Database
 from modules.runtime.database.schema import MIGRATIONS
 from modules.runtime.home import Home
+from modules.services.day.gathering import DayReader
+from modules.services.day.rendering import day_lines
 from soul.commands.doctor import examine, examine_keeping, examine_outside
 from soul.commands.findings import Finding
+from soul.commands.tasks import task_lines
 from tests.modules.runtime.llm.scripted_model import says, serving
 from tests.program import one_clear_line, soul
-from tests.running_town import RunningTown, settings_of
+from tests.running_town import RunningTown, awake, settings_of
 from tests.town_github import TownGitHub
 from town.atproto.index import FOLLOW
 from town.github.network import GitHubNetwork
@@ -382,3 +385,18 @@ async def test_a_store_that_is_away_is_told_with_what_to_check(running_town: Run
     assert (found.check, found.level) == ("store", "fail")
     assert "STORAGE_ACCESS_KEY_ID" in found.remedy
     assert "a-secret-of-the-store" not in found.message + found.remedy
+
+
+async def test_that_it_takes_no_tasks_is_told_wherever_its_tasks_are(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan", SOUL_ALLOW_PRIVATE_NET="on", SOUL_CODING="off")
+    settings, clock = settings_of(home), SystemClock()
+    async with awake(home):
+        pass
+    told = [
+        [one.message for one in await examine(home.root)],
+        day_lines(DayReader(settings, home, clock).read()),
+        task_lines([], settings),
+    ]
+    assert [sum("SOUL_CODING" in line for line in lines) for lines in told] == [1, 1, 1]
+    is_on = settings.model_copy(update={"soul_coding": True})
+    assert not any("SOUL_CODING" in line for line in task_lines([], is_on))

@@ -92,7 +92,7 @@ async def test_what_the_owner_says_of_a_task_is_done_at_once_and_kept(
             "rowan",
         )
         assert line.link == ok(await site.services.github.get_issue(SITE, 1)).html_url
-        (told,) = task_lines([line], "Etc/UTC")
+        (told,) = task_lines([line], site.services.settings)
         assert told.split("  ")[:2] == [line.task, line.title]
         begun.clear()
         await orders.leave(await orders.meant(f"{SITE.full_name}#1/task-1"))
@@ -128,7 +128,7 @@ async def test_a_task_of_somebody_else_is_told_as_it_stands_on_its_plan_also_onc
         assert (taken.state, taken.holder) == ("in_progress", "kit")
         await rooms.life.loop.run()
         assert (await site.row(1)).outcome == "taken"
-        assert "in work by kit since" in task_lines([await writes()], "Etc/UTC")[0]
+        assert "in work by kit since" in task_lines([await writes()], site.services.settings)[0]
         done = await writes(TaskChange("completed", ""), state="closed")
         assert (done.state, done.holder) == ("completed", "")
 

@@ -427,7 +427,7 @@ async def test_a_task_that_asks_is_claimed_again_once_a_person_who_counts_answer
         assert asking.work.asked == [1]
         (line,) = await tasks_of(site.services.database, site.services.home, site.clock, "https://github.com")
         assert line.state == ASKS
-        assert "Which unit do the beds have" in task_lines([line], "UTC")[0]
+        assert "Which unit do the beds have" in task_lines([line], site.services.settings)[0]
         assert DayReader(site.services.settings, site.services.home, site.clock).read().waits.tasks == 1
         say(town_github, "kit", "Centimetres.")
         await look_later(site, asking.work)
