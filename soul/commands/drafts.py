@@ -27,7 +27,6 @@ from modules.lives.bluesky.publish import text_problem
 from modules.runtime.control import Control
 from modules.runtime.database.file import reading
 from modules.runtime.home import Home, lock_holder
-from modules.runtime.journal.rows import Journal
 from modules.services.commitments.naming import QueuedCommitment, title_of
 from modules.services.explanation.drafts import Draft, draft_fields, in_words
 from modules.services.identity.entries import waiting_line
@@ -38,7 +37,7 @@ from modules.services.outbox.audit import SHORT_ID_CHARS
 from modules.services.outbox.gates import SecretScan
 from modules.services.outbox.github_bodies import GITHUB_KINDS
 from modules.services.outbox.rules.etiquette import same_reply
-from modules.services.outbox.types import Intent, ProposedAction, Rule, Verdict
+from modules.services.outbox.types import ProposedAction, Rule, Verdict
 from soul.commands.at_hand import at_hand
 from soul.commands.beside import journal_beside
 from soul.commands.config import edited_by_owner
@@ -137,13 +136,10 @@ async def decide(settings: Settings, home: Home, action: DraftAction, ids: Seque
     """Approve or reject what waits under `ids`, all or none. Raises `NotWaiting`."""
     clock = SystemClock()
     async with journal_beside(settings, home, clock) as (database, journal):
-        acts, left = list[Intent](), await database.run(lambda connection: approval.find_all(connection, ids))
-        while left:
-            acts.append(await _one(journal, action, left[0], reason, clock))
-            # NOTE(self): a push and its pull request are decided together.
-            still = approval.held if action is DraftAction.APPROVE else approval.waiting
-            waits = {one.id for one in await database.run(still)}
-            left = [one for one in left[1:] if one in waits]
+        if action is DraftAction.APPROVE:
+            acts = await journal.record_all_with(lambda rows: approval.approve(rows, ids, clock.now()))
+        else:
+            acts = await journal.record_all_with(lambda rows: approval.reject(rows, ids, reason, clock.now()))
         return await database.run(lambda connection: in_words(connection, acts))
 
 
@@ -189,13 +185,6 @@ async def edit(settings: Settings, home: Home, given: str, text: str) -> Draft:
     async with journal_beside(settings, home, clock) as (database, journal):
         edited = await journal.record_with(lambda rows: approval.edit(rows, given, text, rules, clock.now()))
         return (await database.run(lambda connection: in_words(connection, [edited])))[0]
-
-
-async def _one(journal: Journal, action: DraftAction, intent_id: str, reason: str, clock: SystemClock) -> Intent:
-    now = clock.now()
-    if action is DraftAction.APPROVE:
-        return await journal.record_with(lambda connection: approval.approve(connection, intent_id, now))
-    return await journal.record_with(lambda connection: approval.reject(connection, intent_id, reason, now))
 
 
 def _show(

@@ -98,8 +98,7 @@ class OwnerCommands(Commands):
         lines = [await decided(self._services.self_keeper, one, approve=True) for one in documents]
         if documents and not given:
             return lines
-        acts = [await self._services.outbox.approve(one) for one in await self._meant(given)]
-        return [*lines, *await self._leaving(acts)]
+        return [*lines, *await self._leaving(await self._services.outbox.approve(*given or [""]))]
 
     async def run_edit(self, rest: str) -> Sequence[str]:
         given, words = first_word(rest)
@@ -118,10 +117,6 @@ class OwnerCommands(Commands):
         now = services.clock.now()
         return [leaving(approved, standing, self._zone, is_awake=True, now=now, expected=expected)]
 
-    async def _meant(self, given: Sequence[str]) -> list[str]:
-        """Return the ids of the drafts that these words name, each once. Raises `NotWaiting` if one names none."""
-        return await self._services.database.run(lambda connection: find_all(connection, given or [""]))
-
     async def run_reject(self, rest: str) -> Sequence[str]:
         """Reject what the words name; if not all name something, the first does, and the others are the reason."""
         first, words = first_word(rest)
@@ -135,19 +130,20 @@ class OwnerCommands(Commands):
                 raise
             given, reason = first_word(rest)
             meant = await self._rejectable([given])
+        await self._services.outbox.reject(*(one for one in meant if isinstance(one, str)), reason=reason)
         for one in meant:
-            if isinstance(one, str):
-                await self._services.outbox.reject(one, reason)
-            else:
+            if not isinstance(one, str):
                 await withdraw_for_owner(self.app.lives.queue, self._services.journal, one, "rejected", reason)
         return []
 
     async def _rejectable(self, given: Sequence[str]) -> list[str | QueuedCommitment]:
-        """Return the ids of drafts and the commitments that these words name. Raises `NotWaiting` as `_meant`."""
+        """Return the ids of drafts and the commitments that these words name. Raises `NotWaiting` if one names none."""
         commitments = {str(number): one for number, one in (await self.app.lives.queue.withdrawable()).items()}
         named = [commitments[one] for one in dict.fromkeys(given) if one in commitments]
         others = [one for one in given if one not in commitments]
-        return [*named, *(await self._meant(others) if others or not named else ())]
+        if named and not others:
+            return [*named]
+        return [*named, *await self._services.database.run(lambda connection: find_all(connection, others or [""]))]
 
     async def run_pause(self, rest: str) -> Sequence[str]:
         stands = pause(self._services.home, rest)

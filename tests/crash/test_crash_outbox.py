@@ -201,7 +201,7 @@ class Work:
         journal = Journal(database, SilentConsole(), SystemClock(), Redactor())
         try:
             for intent in await database.run(approval.held):
-                await journal.record_with(partial(_decide, intent))
+                await journal.record_all_with(partial(_decide, intent))
         finally:
             await database.close()
 
@@ -242,11 +242,11 @@ async def _owner_looks_in(work: Work, after_s: float) -> None:
     await work.owner_decides()
 
 
-def _decide(intent: Intent, connection: sqlite3.Connection) -> tuple[Intent, Entry]:
+def _decide(intent: Intent, connection: sqlite3.Connection) -> tuple[list[Intent], list[Entry]]:
     now = SystemClock().now()
     if _approves(intent.error or ""):
-        return approval.approve(connection, intent.id, now)
-    return approval.reject(connection, intent.id, "", now)
+        return approval.approve(connection, [intent.id], now)
+    return approval.reject(connection, [intent.id], "", now)
 
 
 def _approves(hold: str) -> bool:

@@ -217,5 +217,5 @@ async def test_where_the_owner_rejected_an_act_another_one_of_their_turn_waits_f
         (draft,) = await outbox.held()
         assert draft.error
         assert draft.error in held.content
-        await outbox.reject(draft.id, "not there")
+        await outbox.reject(draft.id, reason="not there")
     assert issue.comments == []

@@ -288,7 +288,7 @@ async def test_a_scheduled_post_is_moved_and_reworded_and_keeps_its_number_and_i
         assert f": post: “Tides turn.” (leaves at 10:00 on {day})\n" in told, (
             "a version that another replaced is no order"
         )
-        assert (await outbox.reject("1")).id == waiting.id
+        assert [one.id for one in await outbox.reject("1")] == [waiting.id]
 
 
 async def test_a_held_change_of_a_scheduled_post_replaces_it_once_it_is_approved_and_only_one_leaves(
@@ -308,7 +308,7 @@ async def test_a_held_change_of_a_scheduled_post_replaces_it_once_it_is_approved
         (shown,) = await life.app.services.database.run(lambda connection: in_words(connection, [draft]))
         assert shown.words.line == f"post to replace number 1: {words}"
         await use(life, "bluesky_post", "Better: Ebb.", text="Ebb.", changes=1)
-        assert (await outbox.approve(str(shown.number))).id == draft.id
+        assert [one.id for one in await outbox.approve(str(shown.number))] == [draft.id]
         (left,) = await outbox.scheduled()
         assert (left.id, (await outbox.waiting("1"))[0].id) == (draft.id, draft.id)
         held = await use(life, "bluesky_post", "Shorter.", mixed=True, text="Ebbs.", changes=1)
@@ -587,7 +587,7 @@ async def test_each_surface_tells_a_withdrawn_draft_from_a_rejected_one_and_when
         drafts = [PostBody(text=words) for words in ("Tin rusts.", "Slate lasts.")]
         tin, _ = [(await services.outbox.submit(ProposedAction(one, cause_id="expression"))).intent for one in drafts]
         await use(life, "withdraw_act", "Take back the first one.", number=1)
-        await services.outbox.reject("2", "too dry")
+        await services.outbox.reject("2", reason="too dry")
         day = f"{local(services.clock.now(), 'UTC') + timedelta(days=1):%Y-%m-%d}"
         await use(life, "bluesky_post", "Tomorrow at nine post: Ebb.", text="Ebb.", at=f"{day}T09:00")
         (later,) = await services.outbox.scheduled()

@@ -142,7 +142,7 @@ async def test_with_drafts_on_a_reply_waits_for_the_owner_who_may_answer_from_el
         assert (running_town.texts("rowan"), len(running_town.mind.asked)) == ([], 1)
         clock, beside = SystemClock(), await Database.beside(home.database)
         journal, now = Journal(beside, SilentConsole(), clock, Redactor()), clock.now()
-        await journal.record_with(lambda connection: approval.approve(connection, held.id, now))
+        await journal.record_all_with(lambda connection: approval.approve(connection, [held.id], now))
         await beside.close()
         await rounds(life)
         assert len(running_town.mind.asked) == 1

@@ -151,7 +151,7 @@ async def test_a_reflection_counts_as_own_posts_what_left_and_nothing_else(runni
         life.app.lives.bluesky.expressions.record(
             record, "Nobody approves this one.", source="values", prompt="", at=services.clock.now()
         )
-        await services.outbox.reject(thought.intent.id, "no")
+        await services.outbox.reject(thought.intent.id, reason="no")
         await life.send()
         reflection = next(one for one in life.app.lives.growth.handlers if isinstance(one, ReflectionHandler))
         told = await reflection.materials.message([], is_ordered=True)

@@ -303,7 +303,7 @@ async def test_what_the_owner_refused_is_not_asked_again(running_town: RunningTo
         (draft,) = await soul.app.services.outbox.held()
         await cycle(soul)
         assert await soul.app.services.outbox.held() == [draft]
-        await soul.app.services.outbox.reject(draft.id, "not now")
+        await soul.app.services.outbox.reject(draft.id, reason="not now")
         for _ in range(3):
             await cycle(soul)
         assert await soul.app.services.outbox.held() == []

@@ -35,7 +35,7 @@ async def test_a_draft_that_waits_for_a_yes_asks_for_the_owners_attention_withou
         await life.look()
         assert "Waits for your owner's approval" not in told(running_town.mind.asked[-1])
         for draft in await life.app.services.outbox.held():
-            await life.app.services.outbox.reject(draft.id, "no")
+            await life.app.services.outbox.reject(draft.id, reason="no")
         await answered(life.app.owner, "And now?")
         asked = running_town.mind.asked[-1].messages
         assert "Waits for your owner's approval" not in "\n".join(each.text for each in asked)

@@ -156,23 +156,17 @@ class OwnerMessageHandler(Handler):
         if not answer.ids:
             return 'Which of them? "yes 1", "no 2" or "yes all" says it; /drafts lists what waits.'
         numbers = await self.state.waiting_numbers()
-        approved, decided, problems = list[Intent](), list[str](), list[str]()
-        for draft_id in answer.ids:
-            try:
-                if answer.is_yes:
-                    approved.append(await self.outbox.approve(draft_id))
-                else:
-                    await self.outbox.reject(draft_id, answer.reason)
-            except NotWaiting as problem:
-                problems.append(str(problem))
-            else:
-                decided.append(f"draft {numbers.get(draft_id, 0)}")
-        verb = "Approved" if answer.is_yes else "Rejected"
-        lines = [f"{verb} {', '.join(decided)}"] if decided else []
-        if approved:
-            expected, now = await self.outbox.departures(approved), self.clock.now()
-            lines.append(leaving(approved, self.standing(), self.timezone, is_awake=True, now=now, expected=expected))
-        return "\n".join([*lines, *problems])
+        named = ", ".join(f"draft {numbers.get(one, 0)}" for one in answer.ids)
+        try:
+            if not answer.is_yes:
+                await self.outbox.reject(*answer.ids, reason=answer.reason)
+                return f"Rejected {named}"
+            approved = await self.outbox.approve(*answer.ids)
+        except NotWaiting as problem:
+            return str(problem)
+        expected, now = await self.outbox.departures(approved), self.clock.now()
+        when = leaving(approved, self.standing(), self.timezone, is_awake=True, now=now, expected=expected)
+        return f"Approved {named}\n{when}"
 
     async def _say(self, message: ReceivedMessage, text: str, *, is_notice: bool = False) -> None:
         """Propose an answer in as many parts as it needs; parts that were proposed before are not proposed again."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -413,14 +413,25 @@ class Journal:
     async def record_with(self, fn: Callable[[sqlite3.Connection], tuple[T, Entry]]) -> T:
         """Run `fn` and write the entry that it returns in one transaction, then show the line and return the result."""
 
-        def work(connection: sqlite3.Connection) -> tuple[T, Entry]:
+        def work(connection: sqlite3.Connection) -> tuple[T, list[Entry]]:
             result, entry = fn(connection)
-            clean = self._clean(entry)
-            self._insert(connection, clean)
-            return result, self._shown(connection, clean)
+            return result, [entry]
+
+        return await self.record_all_with(work)
+
+    async def record_all_with(self, fn: Callable[[sqlite3.Connection], tuple[T, Sequence[Entry]]]) -> T:
+        """Do as `record_with` with several entries."""
+
+        def work(connection: sqlite3.Connection) -> tuple[T, list[Entry]]:
+            result, entries = fn(connection)
+            clean = [self._clean(one) for one in entries]
+            for one in clean:
+                self._insert(connection, one)
+            return result, [self._shown(connection, one) for one in clean]
 
         result, shown = await self._database.run(work)
-        self._show_line(shown)
+        for one in shown:
+            self._show_line(one)
         return result
 
     async def recent(self, limit: int, kinds: Collection[EntryKind] | None = None) -> list[StoredEntry]:

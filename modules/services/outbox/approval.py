@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import Literal
@@ -111,15 +112,40 @@ def as_command(connection: sqlite3.Connection, line: str) -> str:
 
 def find_all(connection: sqlite3.Connection, given: Sequence[str]) -> list[str]:
     """Return the ids of the waiting acts with these names, each once. Raises `NotWaiting` if one name matches none."""
-    try:
+    with _all_or_none(given):
         return [*dict.fromkeys(find(connection, one).id for one in given)]
+
+
+@contextmanager
+def _all_or_none(given: Sequence[str]) -> Iterator[None]:
+    try:
+        yield
     except NotWaiting as problem:
         more = "; nothing was decided about the others" if len(given) > 1 else ""
         raise NotWaiting(f"{problem}{more}", remedy=problem.remedy) from None
 
 
-def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tuple[Intent, Entry]:
-    """Approve an intent, and with the push of a task its pull request; it leaves in its turn. Raises `NotWaiting`."""
+def _decide(
+    connection: sqlite3.Connection, given: Sequence[str], decision: Callable[[str], Entry]
+) -> tuple[list[Intent], list[Entry]]:
+    """Decide on all these acts, each once; return them as they then stand. Raises `NotWaiting` for all if for one."""
+    before = [store.get(connection, one) for one in find_all(connection, given)]
+    with _all_or_none(given):
+        # NOTE(self): an act that changed meanwhile was decided with another one, as a push with its pull request.
+        entries = [decision(one.id) for one in before if one and store.get(connection, one.id) == one]
+    after = (store.get(connection, one.id) for one in before if one)
+    return [one for one in after if one], entries
+
+
+def approve(connection: sqlite3.Connection, given: Sequence[str], now: datetime) -> tuple[list[Intent], list[Entry]]:
+    """Approve intents, and with the push of a task its pull request, all or none; they leave in their turn.
+
+    Raises `NotWaiting`.
+    """
+    return _decide(connection, given, lambda intent_id: _approve(connection, intent_id, now))
+
+
+def _approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> Entry:
     intent = _living(connection, intent_id, now)
     if intent.state != "held":
         raise NotWaiting(f"{_named(connection, intent)} needs no approval: it leaves by itself", remedy=_SHOW)
@@ -129,7 +155,7 @@ def approve(connection: sqlite3.Connection, intent_id: str, now: datetime) -> tu
         store.update(connection, one)
     if approved.kind == "delete":
         store.cancel_unsent(connection, approved.target)
-    return approved, audit.approved(approved)
+    return audit.approved(approved)
 
 
 def edit(
@@ -185,9 +211,13 @@ Stopped = Literal["rejected", "withdrawn"]
 
 
 def reject(
-    connection: sqlite3.Connection, intent_id: str, reason: str, now: datetime, outcome: Stopped = "rejected"
-) -> tuple[Intent, Entry]:
-    """Reject or withdraw an intent, those decided with it, and its held changes. Raises `NotWaiting`."""
+    connection: sqlite3.Connection, given: Sequence[str], reason: str, now: datetime, outcome: Stopped = "rejected"
+) -> tuple[list[Intent], list[Entry]]:
+    """Reject or withdraw intents, those decided with them, and their held changes, all or none. Raises `NotWaiting`."""
+    return _decide(connection, given, lambda intent_id: _reject(connection, intent_id, reason, now, outcome))
+
+
+def _reject(connection: sqlite3.Connection, intent_id: str, reason: str, now: datetime, outcome: Stopped) -> Entry:
     intent = _living(connection, intent_id, now)
     why = "the owner asked for it" if outcome == "withdrawn" else " ".join(reason.split())
     error = ": ".join(filter(None, (STANDS[outcome], why)))
@@ -196,7 +226,7 @@ def reject(
     changes = [one for one in held(connection) if one.replaces == intent.id]
     for other in (*_decided_with(connection, intent), *changes):
         store.update(connection, replace(other, state="blocked", error=error, rejected=True))
-    return rejected, audit.stopped(rejected)
+    return audit.stopped(rejected)
 
 
 def make_way(connection: sqlite3.Connection, action: ProposedAction, now: datetime) -> list[Intent]:

@@ -234,12 +234,12 @@ class Outbox:
 
         return await self.database.run(read)
 
-    async def approve(self, intent_id: str) -> Intent:
-        """Approve an intent for the owner; `intent_id` as in `approval.find`. Raises `NotWaiting`."""
+    async def approve(self, *given: str) -> list[Intent]:
+        """Approve intents for the owner, named as in `approval.find`, all or none. Raises `NotWaiting`."""
         now = self.clock.now()
-        intent = await self.journal.record_with(lambda connection: approval.approve(connection, intent_id, now))
+        approved = await self.journal.record_all_with(lambda connection: approval.approve(connection, given, now))
         self._work.set()
-        return intent
+        return approved
 
     async def departures(self, intents: Collection[Intent]) -> dict[str, Departure]:
         """Return when these intents leave and why not sooner, by id, without those within a minute or scheduled."""
@@ -255,10 +255,10 @@ class Outbox:
         self._work.set()
         return intent
 
-    async def reject(self, intent_id: str, reason: str = "", outcome: approval.Stopped = "rejected") -> Intent:
-        """Reject or withdraw an intent for the owner; `intent_id` as in `approval.find`. Raises `NotWaiting`."""
+    async def reject(self, *given: str, reason: str = "", outcome: approval.Stopped = "rejected") -> list[Intent]:
+        """Reject or withdraw intents for the owner, named as in `approval.find`, all or none. Raises `NotWaiting`."""
         now = self.clock.now()
-        return await self.journal.record_with(lambda rows: approval.reject(rows, intent_id, reason, now, outcome))
+        return await self.journal.record_all_with(lambda rows: approval.reject(rows, given, reason, now, outcome))
 
     async def withdraw_begun(self, prefix: str, reason: str) -> bool:
         """Withdraw the acts whose target begins with `prefix` and that were not sent; return whether there was one."""

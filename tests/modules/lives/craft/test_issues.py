@@ -130,7 +130,7 @@ async def test_the_owners_no_is_kept(town_github: TownGitHub) -> None:
     async with reporting(town_github) as soul:
         await soul.proposes()
         (draft,) = await soul.drafts()
-        await soul.life.soul.app.services.outbox.reject(draft.id, "not theirs")
+        await soul.life.soul.app.services.outbox.reject(draft.id, reason="not theirs")
         assert await soul.looks() == [("left", "")]
         assert "not theirs" in (await soul.life.friction()).reason
         assert (await soul.drafts(), issues_of(soul.repo)) == ([], [])

@@ -74,7 +74,7 @@ async def test_an_opening_that_the_owner_rejected_or_that_failed_was_never_open(
             held = replace(opening, state="held")
             await services.database.run(lambda connection: outbox_store.update(connection, held))
             assert await start(town, RITUAL) == "held"
-            await services.outbox.reject(opening.id, "not these words")
+            await services.outbox.reject(opening.id, reason="not these words")
         else:
             town.faults.arm(Fault("bad_request", "com.atproto.repo.*"))
             await services.outbox.deliver_due()

@@ -174,7 +174,7 @@ async def test_what_the_owner_must_see_first_waits_without_an_attempt(tmp_path: 
     assert [soul_in_town.status(one).attempt_count for one in (waits, refused)] == [0, 0]
     await soul_in_town.restart()
     await soul_in_town.outbox.approve(first.id)
-    await soul_in_town.outbox.reject(second.id, "not there")
+    await soul_in_town.outbox.reject(second.id, reason="not there")
     await soul_in_town.live(30)
     assert [soul_in_town.status(one).status for one in (waits, refused)] == ["completed", "abandoned"]
     assert [issue.title for issue in town.issues()] == ["One", "Two"]

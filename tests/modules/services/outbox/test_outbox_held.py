@@ -28,7 +28,7 @@ from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.services.outbox import approval, store
 from modules.services.outbox.approval import leaving
-from modules.services.outbox.github_bodies import IssueCommentBody
+from modules.services.outbox.github_bodies import IssueCommentBody, PullRequestBody, PushBody
 from modules.services.outbox.outbox import OutboxLoop
 from modules.services.outbox.policy import MOST_SCHEDULED, SCHEDULE_AHEAD
 from modules.services.outbox.rules.approval import ApprovalRule
@@ -126,7 +126,7 @@ async def test_what_is_held_holds_its_words_and_its_target(running_outbox: Runni
 async def test_an_approved_act_keeps_its_key_and_leaves_at_its_turn(running_outbox: RunningOutbox) -> None:
     intent = await hold(running_outbox)
     await running_outbox.clock.advance(HOUR)
-    approved = await running_outbox.outbox.approve(intent.id[:4])
+    (approved,) = await running_outbox.outbox.approve(intent.id[:4])
     assert (approved.state, approved.rkey, approved.error) == ("pending", intent.rkey, None)
     assert await running_outbox.outbox.wait_for_work(0)
     assert (await running_outbox.outbox.deliver_due()).done == 1
@@ -150,7 +150,7 @@ async def test_an_approved_act_has_its_whole_time_to_leave_again_unless_it_has_a
 
 async def test_a_rejected_act_never_leaves_and_frees_its_target(running_outbox: RunningOutbox) -> None:
     intent = await hold(running_outbox)
-    rejected = await running_outbox.outbox.reject(intent.id, "too  loud")
+    (rejected,) = await running_outbox.outbox.reject(intent.id, reason="too  loud")
     assert (rejected.state, rejected.error) == ("blocked", "the owner rejected it: too loud")
     await running_outbox.drain(HOUR, step_s=600)
     assert running_outbox.service.writes == []
@@ -249,7 +249,7 @@ async def test_a_beginning_that_fits_several_drafts_decides_none(running_outbox:
     await running_outbox.database.run(alike)
     with pytest.raises(NotWaiting, match="2 drafts begin with abcd"):
         await running_outbox.outbox.approve("abcd")
-    assert (await running_outbox.outbox.approve("ABCD2")).id == "abcd2"
+    assert [one.id for one in await running_outbox.outbox.approve("ABCD2")] == ["abcd2"]
 
 
 async def test_what_was_approved_can_be_rejected_until_it_leaves(running_outbox: RunningOutbox) -> None:
@@ -257,7 +257,7 @@ async def test_what_was_approved_can_be_rejected_until_it_leaves(running_outbox:
     await running_outbox.outbox.approve(intents[0].id)
     with pytest.raises(NotWaiting, match="Number 1 needs no approval"):
         await running_outbox.outbox.approve(intents[0].id)
-    assert (await running_outbox.outbox.reject(intents[0].id)).state == "blocked"
+    assert [one.state for one in await running_outbox.outbox.reject(intents[0].id)] == ["blocked"]
     intent = intents[1]
     await running_outbox.outbox.approve(intent.id)
     await running_outbox.outbox.deliver_due()
@@ -267,12 +267,41 @@ async def test_what_was_approved_can_be_rejected_until_it_leaves(running_outbox:
         await running_outbox.outbox.approve(intent.id)
 
 
+@pytest.mark.parametrize("is_yes", [True, False])
+async def test_a_list_is_decided_as_a_whole_also_where_one_act_is_decided_with_another_or_not_at_all(
+    running_outbox: RunningOutbox, *, is_yes: bool
+) -> None:
+    async def decides(*given: str) -> list[Intent]:
+        return await (running_outbox.outbox.approve(*given) if is_yes else running_outbox.outbox.reject(*given))
+
+    of = {"source": "workspace", "repo": "acme/site", "task": "acme/site#1/task-1", "epoch": 1}
+    push = PushBody(**of, branch="task-1", sha="a" * 40, folder="f", text="One file.")
+    pull = PullRequestBody(**of, title="Tides", body="They can be read.", head="task-1", base="main")
+    for part, body in (("push", push), ("pull-request", pull)):
+        await running_outbox.outbox.submit(ProposedAction(body, part=part, hold="a workflow"))
+    await hold(running_outbox)
+    with pytest.raises(NotWaiting, match="No draft has the number 9; nothing was decided"):
+        await decides("1", "2", "3", "9")
+    assert len(await running_outbox.outbox.held()) == 3
+    assert {one.outcome for one in await decides("1", "2", "3")} == {"pending" if is_yes else "rejected"}
+    assert not await running_outbox.outbox.held()
+
+
+async def test_of_a_list_with_an_act_that_needs_no_approval_none_is_approved(running_outbox: RunningOutbox) -> None:
+    await hold(running_outbox, "the first")
+    await hold(running_outbox, "the second", thread(STRANGER, 2))
+    await running_outbox.outbox.approve("2")
+    with pytest.raises(NotWaiting, match="Number 2 needs no approval: it leaves by itself; nothing was decided"):
+        await running_outbox.outbox.approve("1", "2")
+    assert len(await running_outbox.outbox.held()) == 1
+
+
 async def test_a_yes_from_another_process_is_found_at_the_next_round(running_outbox: RunningOutbox) -> None:
     intent = await hold(running_outbox)
     beside = await Database.beside(running_outbox.path)
     journal = Journal(beside, SilentConsole(), running_outbox.clock, Redactor())
     now = running_outbox.clock.now()
-    await journal.record_with(lambda connection: approval.approve(connection, intent.id, now))
+    await journal.record_all_with(lambda connection: approval.approve(connection, [intent.id], now))
     await beside.close()
     assert (await running_outbox.outbox.deliver_due()).done == 1
     assert running_outbox.service.writes == [intent.rkey]
