@@ -76,6 +76,7 @@ FORMS: Mapping[str, PhraseForm] = {
     "bluesky.plan_complete": _optional("url", SHORT_CHARS),
     "task_claim": _form("number title", SHORT_CHARS),
     "github.task_claim": _form("number title"),
+    "github.task_released": _optional(),
     "github.task_opened": _optional("number title details"),
     "github.task_found": _optional("number title details"),
     "github.task_blocked": _form("number title details", LONG_CHARS, _TASK, "blocked"),

@@ -34,7 +34,7 @@ async def live(folder: Path, url: str, login: str, token: str, fate: list[str]) 
     github = github_at(url, login, token, clock, timeout_s=5)
     leases = TaskLeases(database, folder, clock)
     reader = PlanReader(github, leases, trust_without_owner(github, clock), clock, gone_of(github, clock))
-    claimer = Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock)
+    claimer = Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock, released=str)
     say("awake")
     await claimer.settle()
     for lease in await claimer.held():

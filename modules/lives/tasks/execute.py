@@ -175,8 +175,9 @@ class Execution:
         if started.refusal:
             return Deferred(started.refusal.error)
         kept = [lease]
-        tries, talk = reading.failed_tries(task.number), reading.talk(task.number)
-        held = HeldTask(found, task, lease.epoch, tries, talk, reading.left.get(task.number))
+        tries = (*reading.failed_tries(task.number), *await self.comments.rejections(lease.key))
+        left, talk = reading.left.get(task.number), reading.talk(task.number)
+        held = HeldTask(found, task, lease.epoch, tries, talk, left)
         place = TaskPlace(repo_of(lease), lease.issue, lease.number)
         watches = (until_left(self.orders, place, self.clock), until_lost(lambda: self._is_ours(kept), self.clock))
         return await first_of(done_in_time(worker, held, self.clock), *map(_lost_after, watches))

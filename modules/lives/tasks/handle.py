@@ -18,6 +18,7 @@ from common.text.markdown import without_html_comments
 from common.text.untrusted import one_line
 from common.wording import told_outcome
 from modules.lives.tasks.execute import Execution, cause_of
+from modules.lives.tasks.offering import is_refused
 from modules.lives.tasks.types import AlreadyDone, Blocked, Deferred, Failed, Lost, Opened, Stopped, TaskWorker
 from modules.runtime.events import Publish
 from modules.runtime.journal.rows import Journal
@@ -40,7 +41,7 @@ from modules.services.outbox.github_bodies import IssueCommentBody, OfTask
 from modules.services.outbox.github_writer import for_workspace
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.rules.etiquette import Etiquette
-from modules.services.outbox.types import ProposedAction
+from modules.services.outbox.types import Intent, ProposedAction
 from modules.services.plans.events import MAX_TASK_RETRIES, TaskEvent
 from modules.services.plans.types import FoundPlan, Task, claim_key
 from modules.services.work.loop import WorkLoop
@@ -143,7 +144,7 @@ class TaskHandler(Handler):
         place = place_of(item)
         leases = await self.claims.claimer.held()
         lease = next((one for one in leases if _is_of(one, place)), None)
-        if is_left(item):
+        if is_left(item) or await self._is_refused(item, lease):
             return await self._left(lease)
         if wait := await self._wait(lease, leases, place.repo, by_owner=is_ordered(item)):
             return wait
@@ -172,6 +173,19 @@ class TaskHandler(Handler):
             self.publish(TaskEnded())
         return Disposition("later", "left-alone", "the owner said to leave it", _LEFT_ALONE_S * 24)
 
+    async def _is_refused(self, item: WorkItem, lease: Lease | None) -> bool:
+        """Return whether the owner rejected an act of a task and did not order the task since; note to leave it."""
+        place = place_of(item)
+        acts = await self.door.outbox.by_cause(claim_key(place.repo.owner, place.repo.name, place.issue, place.number))
+        refused = [one for one in acts if is_refused(one) and (lease is None or _is_under(lease, one))]
+        if not refused or (lease is None and is_ordered(item)):
+            return False
+        await self.orders.table.note(item, left=True)
+        summary = f"You rejected an act of task {item.key}: it is left alone"
+        reason = f"{refused[0].deed}: {refused[0].error}; `/task {item.key}` has it tried again, with your reason"
+        await self.journal.record(Entry("life", TASK, summary, line="done", reason=reason))
+        return True
+
     async def _wait(
         self, lease: Lease | None, leases: Sequence[Lease], repo: Repo, *, by_owner: bool
     ) -> Disposition | None:
@@ -199,9 +213,7 @@ class TaskHandler(Handler):
     async def _waits_for_owner(self, lease: Lease) -> bool:
         """Return whether an act under a claim still waits for the owner's decision."""
         acts = await self.door.outbox.accepted(lease.key)
-        return any(
-            one.state == "held" and isinstance(one.body, OfTask) and one.body.epoch == lease.epoch for one in acts
-        )
+        return any(one.state == "held" and _is_under(lease, one) for one in acts)
 
     async def _claim(
         self,
@@ -345,6 +357,10 @@ def _not_to_be_had(*, is_free: bool) -> Disposition:
     if is_free:
         return Disposition("later", "no-worker", "SOUL_CODING is off, or there is no sandbox", _LEFT_ALONE_S)
     return Disposition("silent", "taken", "it is not to be had any more")
+
+
+def _is_under(lease: Lease, act: Intent) -> bool:
+    return isinstance(act.body, OfTask) and act.body.epoch == lease.epoch
 
 
 def _is_of(lease: Lease, place: TaskPlace) -> bool:

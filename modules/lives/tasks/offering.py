@@ -403,6 +403,8 @@ class Offering:
         standing = await self.outbox.do_once(action, _TRIES)
         if standing.advice and (again := standing.advice.not_before):
             raise TaskStopped(Deferred(standing.reason, (again - self.clock.now()).total_seconds()))
+        if standing.intent and is_refused(standing.intent):
+            raise TaskStopped(Stopped(standing.reason))
         if standing.active is None:
             raise TaskStopped(Failed("not_allowed" if standing.advice else "not_sent", standing.reason))
         return standing.active
@@ -410,11 +412,13 @@ class Offering:
     async def settled(self, row: Intent) -> Intent:
         """Wait until an intent has left, and return it once it is done.
 
-        Raises `TaskStopped` if it failed, or waits for the owner's approval.
+        Raises `TaskStopped` if it failed, waits for the owner's approval, or was rejected by them.
         """
         row = await self.outbox.settled(row.id, math.inf) or row
         if row.state == "held":
             raise TaskStopped(Stopped(f"it waits for your approval: {row.error or row.state}"))
+        if is_refused(row):
+            raise TaskStopped(Stopped(row.error or row.state))
         if row.state != "done":
             raise TaskStopped(Failed("not_sent", row.error or row.state))
         return row
@@ -424,6 +428,11 @@ class Offering:
         key = f"{acts.repo.full_name}#{number}"
         for action in acts.review_requests(number, pick_reviewers(key, self.github.login, self.peers())):
             await self.outbox.do_once(action)
+
+
+def is_refused(row: Intent) -> bool:
+    """Return whether an act was done under a claim and the owner rejected it."""
+    return row.rejected and isinstance(row.body, OfTask) and row.body.epoch != UNCLAIMED
 
 
 def read(result: ApiResult[T]) -> T:

@@ -16,9 +16,9 @@ UNCLAIMED = 0
 class HeldTask:
     """A task that we hold while the work on it lasts, under the claim with this `epoch`.
 
-    `tries` are the comments on the plan that report how earlier attempts failed, oldest first; `talk` holds the
-    questions that SOULs asked about the task on the plan, with what people wrote since. `left` is the open pull request
-    of an inactive SOUL whose work is continued.
+    `tries` are the comments on the plan that report how earlier attempts failed, oldest first, and then what the owner
+    rejected of them, with their reasons; `talk` holds the questions that SOULs asked about the task on the plan, with
+    what people wrote since. `left` is the open pull request of an inactive SOUL whose work is continued.
 
     The plan is as it was read before the claim. No branch, file or pull request of the work leaves after the lease of
     this epoch has ended (`lease_gate`), except for work that nobody else does, whose epoch is `UNCLAIMED`.
@@ -104,7 +104,10 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """An act waits for the owner's approval: the work ended, the claim stays, and work later continues from there."""
+    """An act waits for the owner's approval, or they rejected it: the work ended, and the claim stays for now.
+
+    Once they approve, the work continues from there; if they reject it, the task is left alone.
+    """
 
     reason: str
 

@@ -8,7 +8,7 @@ once for each cause.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
@@ -72,6 +72,11 @@ class TaskComments:
         words = self._phrase(phrase, number=event.task, **told)
         return f"{words}\n\n{build_task_event_marker(event.task, event.event, event.attempt, event.about)}"
 
+    async def rejections(self, cause: str) -> list[str]:
+        """Return which acts of a cause the owner rejected, with their reasons, oldest first."""
+        acts = await self._outbox.by_cause(cause)
+        return [f"{one.deed}: {one.error}" for one in reversed(acts) if one.rejected]
+
     async def is_on_its_way(self, cause: str) -> bool:
         """Return whether a comment with this cause is still to be sent, for example after the owner's approval."""
         return any(one.state != "done" for one in await self._outbox.accepted(cause))
@@ -103,8 +108,18 @@ class ClaimOutcome:
 class Claimer:
     """The claims of one account. `settle` waits while a task is claimed or released."""
 
-    def __init__(self, github: GitHub, leases: TaskLeases, reader: PlanReader, words: ClaimWords, clock: Clock) -> None:
+    def __init__(
+        self,
+        github: GitHub,
+        leases: TaskLeases,
+        reader: PlanReader,
+        words: ClaimWords,
+        clock: Clock,
+        *,
+        released: Callable[[], str],
+    ) -> None:
         self._github = github
+        self._released = released
         self._leases = leases
         self._clock = clock
         self.requests = ClaimRequests(github, reader, words, clock)
@@ -151,7 +166,8 @@ class Claimer:
     async def release(self, lease: Lease, ending: Ending, note: str = "") -> None:
         """Release a task. What cannot be undone now is undone by `settle`; the task is then free (`pending`).
 
-        The comment of the claim gets the `note`, if any, so that no other comment has to say it.
+        The comment of the claim gets the `note`, so that no other comment has to say it. Without one, it says that we
+        no longer work on the task, unless that is completed or has a pull request.
         """
         async with self._changing:
             ended = replace(lease, stage="ending")
@@ -228,6 +244,7 @@ class Claimer:
         found = reading.claim_comment(number, lease.epoch, lease.soul)
         own = replace(lease, comment_id=lease.comment_id or found, has_lock=lease.epoch > 0)
         status: Literal["pending", "blocked", "completed"] = "pending" if ending == "opened" else ending
+        note = note or ("" if keeps_line or ending == "completed" else self._released())
         actions = release_actions(own, status=status, busy=is_busy or keeps_line, note=note)
         await self._undo(own, [one for one in actions if not (keeps_line and isinstance(one, ResetLine))])
 

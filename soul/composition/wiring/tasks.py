@@ -75,7 +75,7 @@ def build_claims(services: Services) -> Claims:
         return services.redactor.text(claimed)
 
     return Claims(
-        claimer=Claimer(github, leases, reader, words, clock),
+        claimer=Claimer(github, leases, reader, words, clock, released=partial(phrase, "github.task_released")),
         reader=reader,
         comments=TaskComments(services.outbox, phrase, services.redactor),
         acting=ActingTurns(github.login, services.peer_registry.usernames_seen_since, clock, memory / FOUND_WORK),

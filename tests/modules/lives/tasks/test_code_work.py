@@ -132,7 +132,7 @@ async def test_one_no_ends_the_push_and_the_pull_request(rig: CodeRig) -> None:
     push, _ = await place.outbox.held()
     await place.outbox.reject(push.id)
     assert not await place.outbox.held()
-    assert await rig.does() == Failed("not_sent", "the owner rejected it")
+    assert await rig.does() == Stopped("the owner rejected it")
     assert await place.branches() == ["main"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +19,8 @@ from modules.lives.tasks.types import Failed, HeldTask, Stopped, WorkResult
 from modules.runtime.sandbox.policy import Limits
 from modules.runtime.sandbox.runner import Sandbox
 from modules.services.claims.policy import LEASE
+from modules.services.outbox.github_bodies import PullRequestBody
+from modules.services.outbox.github_writer import for_workspace
 from modules.services.plans.types import TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from soul.commands.tasks import TaskLine, task_lines, tasks_of
@@ -172,3 +175,37 @@ async def test_with_drafts_a_task_is_taken_by_the_owners_word_and_stays_ours_unt
         await outbox.approve(draft.id)
         await rooms.life.loop.run()
         assert results == [Stopped("it waits"), Failed("code_blocked")]
+
+
+@pytest.mark.slow
+async def test_after_one_no_a_task_is_left_alone_in_public_too_and_its_next_try_knows_the_reason(
+    running_town: RunningTown, town_github: TownGitHub
+) -> None:
+    async with site_with_plan(town_github, WORKSPACE_ORG="acme") as site:
+        outbox, tries = site.services.outbox, list[tuple[str, ...]]()
+
+        async def codes(work: HeldTask) -> WorkResult:
+            tries.append(work.tries)
+            body = PullRequestBody(**for_workspace(SITE), title="Tides", body="Part of #1", head="task-2", base="main")
+            held = await outbox.submit(replace(TaskActs(work).action("pull-request", body), hold="a workflow"))
+            return Stopped(held.reason)
+
+        async def no(reason: str) -> None:
+            (draft,) = await outbox.held()
+            await outbox.reject(draft.id, reason=reason)
+            for _ in range(6):
+                await site.clock.sleep(PAUSE_S)
+                await site.run(rooms)
+
+        rooms = site.rooms(Work(codes, frozenset({2})))
+        await site.run(rooms)
+        await no("never touch the workflows")
+        assert (tries, await site.task(2)) == ([()], ("pending", None))
+        (told,) = await site.comments()
+        assert site.services.phrases.phrase("github.task_released") in told
+        await rooms.life.orders.take(await rooms.life.orders.meant("2"))
+        await site.run(rooms)
+        await no("nor the lock file")
+        assert len(tries) == 2
+        assert "never touch the workflows" in tries[1][-1]
+        assert await site.task(2) == ("pending", None)

@@ -43,7 +43,9 @@ class Rival:
     claimer: Claimer = field(init=False)
 
     def __post_init__(self) -> None:
-        self.claimer = Claimer(self.github, self.leases, self.reader, lambda task: f"{task.name} is taken.", self.clock)
+        self.claimer = Claimer(
+            self.github, self.leases, self.reader, lambda task: f"{task.name} is taken.", self.clock, released=str
+        )
 
     async def claim(self, number: int = 1) -> ClaimOutcome:
         """Read the plan and claim a task of it."""

@@ -101,7 +101,7 @@ async def open_garden(folder: Path, seed: int) -> AsyncIterator[Garden]:
             stack.push_async_callback(database.close)
             github, leases = client(login), TaskLeases(database, home, clock)
             reader = PlanReader(github, leases, trust_without_owner(github, clock), clock, gone_of(github, clock))
-            return reader, Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock)
+            return reader, Claimer(github, leases, reader, lambda task: f"{task.name} is taken.", clock, released=str)
 
         author = client("ada")
         ok(await author.contents.write(REPO, "README.md", "Beans", message="Begin"))
