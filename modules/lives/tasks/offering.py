@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from adapters.github.client import GitHub
-from adapters.github.types import Comment, GitRef, PullRequest, Repo, Repository
+from adapters.github.types import Branch, Comment, GitRef, PullRequest, Repo, Repository
 from common.clock import Clock
 from common.result import ApiResult, Err
 from common.text.github_text import without_closing_words, without_mentions
@@ -297,13 +297,15 @@ class Offering:
         row = (await self.outbox.standing("push", acts.name("push"))).active
         if row is not None and isinstance(row.body, PushBody):
             return BranchPlace(repository, row.body.branch, begun=row)
-        branches = {one.name for one in read(await self.github.refs.branches(acts.repo))}
+        found = read(await self.github.refs.branches(acts.repo))
         trusted = await self.trust.accounts(acts.repo)
         pulls = read(await read_pulls(self.github, acts.repo, acts.issue, trusted))
         made = await self.outbox.done(acts.cause, "ref")
         own = {one.body.branch for one in made if isinstance(one.body, RefBody)}
         left = acts.held.left
         pulls = tuple(one for one in pulls if left is None or one.number != left.number)
+        deleted = await self._delete_unoffered(acts, found, {one.head.ref for one in pulls})
+        branches = {one.name for one in found} - deleted
         choice = choose_branch(
             acts.task,
             acts.issue,
@@ -317,6 +319,22 @@ class Offering:
         if choice.code == "left":
             raise TaskStopped(Lost())
         return BranchPlace(repository, choice.branch, pull=choice.pull)
+
+    async def _delete_unoffered(self, acts: TaskActs, found: Iterable[Branch], offered: Collection[str]) -> set[str]:
+        """Delete the branches that earlier claims pushed, if nobody changed them since; return those deleted.
+
+        Such a claim ended before its pull request was opened; the next push goes to a branch from the newest base.
+        """
+        made = [one.body for one in await self.outbox.done(acts.cause, "push")]
+        pushed = {(one.branch, one.sha) for one in made if isinstance(one, PushBody)}
+        deleted = set()
+        for one in found:
+            if (one.name, one.sha) in pushed and one.name not in offered:
+                body = RefBody(**for_workspace(acts.repo), action="delete", branch=one.name, sha=one.sha)
+                row = (await self.outbox.do_once(acts.action(f"unoffered:{one.name}", body))).active
+                row = await self.outbox.settled(row.id) if row else None
+                deleted |= {one.name} if row and row.state == "done" else set()
+        return deleted
 
     async def missing_lines(self, repo: Repo) -> list[tuple[str, str]]:
         """Return the required lines that the default branch lacks, each as path of its file and text.

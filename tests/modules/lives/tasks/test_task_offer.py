@@ -66,6 +66,26 @@ async def test_what_was_proposed_under_a_claim_that_is_over_never_leaves(rig: Co
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("is_changed", [False, True])
+async def test_a_branch_that_a_lost_claim_pushed_makes_way_for_the_next_one_unless_somebody_changed_it(
+    rig: CodeRig, *, is_changed: bool
+) -> None:
+    place = rig.workplace
+    place.model.plays(*CODE)
+    await place.lives_until("pull_request", rig.code(), TASK)
+    if is_changed:
+        bea = place.client("bea")
+        ok(await bea.contents.write(GARDEN, "beds.md", "Three.\n", message="Mine", branch=BRANCH))
+    await place.lease(epoch=2)
+    await place.restart()
+    place.model.plays(*CODE)
+    assert isinstance(await rig.code().do(await place.held(TASK, epoch=2)), Opened)
+    (pull,) = await place.pulls()
+    others = [one for one in await place.branches() if one != "main"]
+    assert (pull.head.ref, others) == ((f"{BRANCH}-e2", [BRANCH, f"{BRANCH}-e2"]) if is_changed else (BRANCH, [BRANCH]))
+
+
+@pytest.mark.slow
 async def test_a_branch_of_somebody_else_is_left_alone(rig: CodeRig) -> None:
     place = rig.workplace
     head = ok(await place.github.refs.get(GARDEN, "main"))
