@@ -43,7 +43,7 @@ from modules.services.outbox.bodies import RecordRef, ReplyBody, SpaceChatBody
 from modules.services.outbox.github_bodies import IssueBody, IssueUpdateBody
 from modules.services.outbox.github_writer import GitHubWriter, act_key
 from modules.services.outbox.outbox import Outbox
-from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.outbox.types import ACTIVE_STATES, ActStanding, Intent, ProposedAction
 from modules.services.plans.compose import issues_taken_up
 from modules.services.plans.events import (
     PLAN_ASKED,
@@ -65,6 +65,8 @@ from modules.services.workspaces.trust import WorkspaceTrust
 from modules.services.workspaces.watched import WatchedWorkspaces
 
 _CLAIM_NEWS_WITHIN = timedelta(hours=24)
+_TOLD_AGAIN_AFTER, _MOST_TOLD = timedelta(hours=6), 8
+"""How long after they were refused news are told again, and how often they are proposed."""
 _ANSWERED_WITHIN = timedelta(minutes=5)
 """How long to wait for an answer that already tells about a plan."""
 _TITLE_CHARS = 80
@@ -123,7 +125,7 @@ class ThreadNews(CycleStep):
         news += [one for polled in poll.workspaces for one in await self._standing(polled)]
         told = 0
         for one in news:
-            is_over = one.key in self.untellable or await self.outbox.was_proposed(one.key)
+            is_over = one.key in self.untellable or (await self.standing(one.key)).code != "free"
             told += not is_over and await self.tell(one)
         return StepResult(note=f"{told} told in a thread" if told else "")
 
@@ -158,6 +160,11 @@ class ThreadNews(CycleStep):
                 news.append(News(plan.repo, key, self.phrase(phrase, url=url), asked, url))
         return news
 
+    async def standing(self, key: str) -> ActStanding:
+        """Return how the news with a key stand; those that were refused are told later, a few times."""
+        found = await self.outbox.standing_for(key, again_after=_TOLD_AGAIN_AFTER)
+        return replace(found, code="left_alone") if found.code == "free" and found.tries >= _MOST_TOLD else found
+
     async def tell(self, news: News) -> bool:
         """Submit it to the outbox; return whether it is told. Submit nothing while a reply of ours waits there."""
         watched = self.workspaces.get(news.repo)
@@ -169,7 +176,8 @@ class ThreadNews(CycleStep):
             return False
         place = found.data
         ours = await self.outbox.at_place(["reply"], place.root.uri)
-        if news.topic and any(f"{one.cause_id}/".startswith(f"{news.topic}/") for one in ours):
+        said = (one for one in ours if one.state in ACTIVE_STATES or one.rejected)
+        if news.topic and any(f"{one.cause_id}/".startswith(f"{news.topic}/") for one in said):
             return True
         if any(one.state in _UNSENT for one in ours):
             return False
@@ -342,7 +350,9 @@ class PlanEnds(CycleStep):
             one.asks += [PlanAsk(one.repo.full_name, one.number, post, is_openers=False) for post in asked[1:]]
             keys = {cause: told_key(topic, cause) for cause in one.causes}
             untold = [
-                cause for cause, key in keys.items() if key not in known and not await self.outbox.was_proposed(key)
+                cause
+                for cause, key in keys.items()
+                if key not in known and (await self.threads.standing(key)).code not in {"refused", "left_alone"}
             ]
             end = await self._ended(one, now) if untold else None
             told += await self._tell_all(end, untold, now) if end else 0
@@ -470,8 +480,8 @@ class PlanEnds(CycleStep):
         if stood is None or not isinstance(stood.body, SpaceChatBody):
             return False
         body = stood.body.model_copy(update={"text": self.phrase("bluesky.plan_complete", url=end.issue.html_url)})
-        submitted = await self.outbox.submit(ProposedAction(body, end.key, cause_id=end.key, urgent=True))
-        return submitted.accepted
+        action = ProposedAction(body, end.key, cause_id=end.key, urgent=True)
+        return (await self.outbox.do_once(action, again_after=_TOLD_AGAIN_AFTER)).active is not None
 
     async def _record(self, end: PlanEnd, place: EndPlace) -> None:
         data = {"act": PLAN_DONE, "key": end.key, "place": place, "url": end.issue.html_url}

@@ -340,6 +340,10 @@ class Outbox:
         """Return the intents of one cause that are done, newest first; any kind if none is given."""
         return [one for one in await self.accepted(cause_id, *kinds) if one.state == "done"]
 
+    async def standing_for(self, cause_id: str, tries: int = 1, again_after: timedelta | None = None) -> ActStanding:
+        """Return how an act stands that is done once for its cause, with `tries` and `again_after` as in `standing`."""
+        return standing_of(await self.by_cause(cause_id), tries, again_after, self.clock.since)
+
     async def was_proposed(self, cause_id: str) -> bool:
         """Return whether anything was ever proposed for a cause, whatever became of it."""
         return bool(await self.by_cause(cause_id))

@@ -146,7 +146,7 @@ class _RulesLook:
             asked = policy.ABOUT_RIGHTS if policy.is_about_rights(action.body) else ""
             yield from self._strangers(policy.who_is_told(action), asked)
             yield from self._replies(policy.who_is_told(action), exempt)
-            if action.text:
+            if action.text and not action.once:
                 yield self._same_reply(action.text, asked)
             if notice:
                 yield self._repost_sense(notice, exempt)
@@ -348,7 +348,7 @@ class _RulesLook:
     def _loops(self, action: ProposedAction, notice: ReceivedPost | None, exempt: str) -> Iterator[Verdict]:
         """Yield the verdicts on loops: a like is not a turn, but stops where replies do. A person resets the count."""
         afresh = notice is not None and not self._circle.is_automated(notice.author_did, is_bot=notice.is_bot)
-        root, who = policy.thread_root(action, notice), policy.addressee(action)
+        root, who = policy.thread_root(action, notice), policy.who_is_told(action)
         looks = [
             (_THREAD_LOOPS, self._run_of(counts.thread_turns(self._rows, root))) if root else None,
             (_PAIR_LOOPS, self._pair_run(who)),

@@ -275,7 +275,8 @@ SAME_REPLY = EtiquetteRule(
     "replies in these words",
     DAY_S,
     "Bluesky's community guidelines against spam; the number is our own measure",
-    "The same words to many people are spam. Handles, links, digits, case, punctuation and emoji make no difference.",
+    "The same words to many people are spam. Handles, links, digits, case, punctuation and emoji make no difference."
+    " News and results that are told once to whoever asked for them are exempt.",
     "other words",
 )
 YOUNG = EtiquetteRule(
