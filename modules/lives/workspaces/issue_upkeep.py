@@ -33,7 +33,15 @@ from modules.lives.workspaces.types import CycleStep, Place, Poll, PolledWorkspa
 from modules.runtime.events import Event, Publish
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
-from modules.services.claims.lease_store import TASK, TaskOffered, TaskPlace, TaskStanding, place_of, standing_of
+from modules.services.claims.lease_store import (
+    TASK,
+    TaskOffered,
+    TaskPlace,
+    TaskStanding,
+    place_of,
+    standing_of,
+    waits_for_people,
+)
 from modules.services.github_threads import NewThread, ThreadInbox
 from modules.services.outbox.github_writer import GitHubWriter, act_key
 from modules.services.plans.plan_text import parse_plan
@@ -79,7 +87,7 @@ CanDo = Callable[[Task], bool]
 
 @dataclass(frozen=True, slots=True)
 class OfferStep(CycleStep):
-    """Adds the row of the task to do next, unless one is due."""
+    """Adds the row of the task to do next, unless one is due that waits for no person."""
 
     can_do: CanDo
     table: WorkTable
@@ -91,7 +99,7 @@ class OfferStep(CycleStep):
 
     async def run(self, poll: Poll) -> StepResult:
         """Offer the first task that may be claimed."""
-        if await self.table.due((TASK,)):
+        if not all(map(waits_for_people, await self.table.due((TASK,)))):
             return StepResult()
         for found in plans_to_claim_in(poll.plans):
             if await self._offer_of(found):

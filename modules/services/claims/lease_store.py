@@ -165,6 +165,11 @@ def question_of(row: WorkItem) -> str:
     return str(row.payload.get("question") or "") if row.state == "pending" and row.outcome == ASKS else ""
 
 
+def waits_for_people(row: WorkItem) -> bool:
+    """Return whether the task of a row waited for an answer or a reset when it was last looked at."""
+    return row.outcome in {ASKS, ABANDONED}
+
+
 def is_left_alone(connection: sqlite3.Connection, task: str) -> bool:
     """Return whether the owner ordered that the task `owner/repo#12/task-3` be left alone."""
     row = get(connection, TASK, task.replace("/task-", "/"))

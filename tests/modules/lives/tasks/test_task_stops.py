@@ -15,17 +15,17 @@ from common.errors import SoulError
 from common.redact import Redactor
 from modules.lives.tasks.handle import PAUSE_S
 from modules.lives.tasks.offering import TaskActs
-from modules.lives.tasks.types import Failed, HeldTask, Stopped, WorkResult
+from modules.lives.tasks.types import Blocked, Failed, HeldTask, Stopped, WorkResult
 from modules.runtime.sandbox.policy import Limits
 from modules.runtime.sandbox.runner import Sandbox
 from modules.services.claims.policy import LEASE
 from modules.services.outbox.github_bodies import PullRequestBody
 from modules.services.outbox.github_writer import for_workspace
-from modules.services.plans.types import TaskChange
+from modules.services.plans.types import Task, TaskChange
 from modules.services.plans.update import update_task_in_plan_body
 from soul.commands.tasks import TaskLine, task_lines, tasks_of
 from tests.adapters.results import ok
-from tests.modules.lives.tasks.site import SITE, Work, site_with_plan
+from tests.modules.lives.tasks.site import PLAN, SITE, Work, site_with_plan
 from tests.modules.services.coding.coding_rig import needs_sandbox
 from tests.patience import HANG_S, until
 from tests.running_town import RunningTown
@@ -209,3 +209,21 @@ async def test_after_one_no_a_task_is_left_alone_in_public_too_and_its_next_try_
         assert len(tries) == 2
         assert "never touch the workflows" in tries[1][-1]
         assert await site.task(2) == ("pending", None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("result", [Blocked("Of what?"), Failed("code_blocked")], ids=["asked", "abandoned"])
+async def test_another_task_is_taken_while_one_waits_for_people(
+    running_town: RunningTown, town_github: TownGitHub, result: WorkResult
+) -> None:
+    async with site_with_plan(town_github, replace(PLAN, tasks=(Task(1, "Count"), Task(2, "Show")))) as site:
+
+        async def ends(_: HeldTask) -> WorkResult:
+            return result
+
+        work = Work(ends)
+        rooms = site.rooms(work)
+        for _ in range(10):
+            await site.run(rooms)
+            site.clock.ahead += PAUSE_S
+        assert set(work.asked) == {1, 2}
