@@ -47,12 +47,14 @@ def wish_of(body: str) -> str:
 def plan_for(wish: Wish, plans: Iterable[Issue]) -> Issue | None:
     """Return the plan for a wish among the given ones, by the first criterion that matches; None if there is none.
 
-    The criteria: its mark names the post; its link is in the thread; it has no mark and the same title.
+    The criteria: its mark names the post; its link is in the thread; it has the same title, and is open
+    or has no mark.
     """
     standing = list(plans)
     made = (one for one in standing if wish_of(one.body) == _digest(wish.uri))
     named = (one for one in standing if any(tells_link(text, one.html_url) for text in (wish.text, *wish.said)))
-    titled = (one for one in standing if not wish_of(one.body) and _has_title(one, wish.title))
+    alike = (one for one in standing if one.state == "open" or not wish_of(one.body))
+    titled = (one for one in alike if _has_title(one, wish.title))
     return next((one for found in (made, named, titled) for one in found), None)
 
 

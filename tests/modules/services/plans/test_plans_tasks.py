@@ -486,5 +486,7 @@ def test_the_plan_that_was_made_for_the_post_comes_first() -> None:
 
 def test_a_plan_of_the_same_title_is_the_same() -> None:
     assert plan_for(Wish(POST, "a table", title="Tides"), [plan_issue()]) is not None
-    assert plan_for(Wish(POST, "a table", title="Tides"), [plan_issue(wish_mark(OTHER))]) is None
+    of_another = plan_issue(wish_mark(OTHER))
+    assert plan_for(Wish(POST, "a table", title="Tides"), [of_another]) == of_another
+    assert plan_for(Wish(POST, "a table", title="Tides"), [replace(of_another, state="closed")]) is None
     assert plan_for(Wish(POST, "the tides"), [plan_issue()]) is None
