@@ -62,17 +62,13 @@ class Lives(RuleBasedStateMachine):
 
     @rule(yes=st.booleans())
     def decide(self, *, yes: bool) -> None:
-        async def first() -> Intent | None:
-            if not (held := await self.running_outbox.outbox.held()):
-                return None
-            oldest = held[0].id
-            return await (
-                self.running_outbox.outbox.approve(oldest) if yes else self.running_outbox.outbox.reject(oldest)
-            )
+        async def first() -> list[Intent]:
+            outbox = self.running_outbox.outbox
+            oldest = [one.id for one in (await outbox.held())[:1]]
+            return await (outbox.approve(*oldest) if yes else outbox.reject(*oldest))
 
         with contextlib.suppress(NotWaiting):
-            if (decided := self.runner.run(first())) is not None:
-                (self.approved if yes else self.rejected).add(decided.id)
+            (self.approved if yes else self.rejected).update(one.id for one in self.runner.run(first()))
 
     @rule()
     def shut_or_open_the_gate(self) -> None:
