@@ -363,8 +363,13 @@ class Settings(RoomSettings):
             *(value.get_secret_value() for _, value in self if isinstance(value, SecretStr)),
             *parse_qs(urlparse(self.space_url).query).get("token", []),
             self.alarm_url,
+            self.agent_bluesky_username if _EMAIL.fullmatch(self.agent_bluesky_username) else "",
         )
         return tuple(value for value in values if value)
+
+    def own_handle(self) -> str:
+        """Return the handle by which the SOUL logs in; "" if it does so by an e-mail address or a DID."""
+        return self.agent_bluesky_username if _HANDLE.fullmatch(self.agent_bluesky_username) else ""
 
     def on_loopback(self) -> bool:
         """Return whether the social network is on this machine."""

@@ -142,7 +142,7 @@ class GitHubTools:
         if len(text) > COMMENT_MOST_CHARS:
             return "Too Long"
         said = _said(subject)
-        if not asks(said[-1]) and opens_with_introduction(text, self._names):
+        if not asks(said[-1]) and opens_with_introduction(text, (*self._names, subject.login)):
             return "Introduction"
         if repeats_own(text, subject.thread, subject.login):
             return "Repeats"

@@ -116,7 +116,8 @@ class App:
         """
         services, journal, clock = self.services, self.services.journal, self.services.clock
         await self.make_ready()
-        account = await log_in(services.atproto, journal, clock, username=services.me.bluesky_username)
+        account = await log_in(services.atproto, journal, clock, username=services.settings.agent_bluesky_username)
+        services.me.take_handle(account.handle)
         if mistake := owner_mistake(services.settings, account.did):
             raise mistake
         await settle_account(services.database, journal, clock, account=account, timezone=services.me.timezone)

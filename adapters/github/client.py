@@ -83,7 +83,7 @@ class GitHub:
 
     Args:
         api_url: the API, for example `https://api.github.com`. No other origin is contacted.
-        login: the account's name; "" for nobody.
+        login: the account's name as set, until `rights` learns the present one; "" for nobody.
         token: its token; "" for nobody, who may read what is public.
         clock: time for spacing and limits.
         min_spacing_s: the least number of seconds between two requests.
@@ -91,6 +91,7 @@ class GitHub:
         write_block_reason: called right before each write leaves; returns why it must not leave, or "".
         on_response: called after each request with whether the service works, and if not, what it answered.
         on_lost_edit: called with each edit by somebody else that a write of ours replaced for good.
+        on_login: called with the present name of the account, whenever GitHub tells it.
         transport: makes the transport of the requests.
 
     """
@@ -107,13 +108,15 @@ class GitHub:
         write_block_reason: Callable[[], str] = str,
         on_response: Callable[[bool, str], None] | None = None,
         on_lost_edit: Callable[[LostEdit], None] | None = None,
+        on_login: Callable[[str], None] = lambda _: None,
         transport: Callable[[], httpx.AsyncBaseTransport],
     ) -> None:
-        self._login = login
+        self.login_as_set = self._login = login
         self._token = token
         self._api_url = api_url
         self.address = github_address(api_url)
         self.on_lost_edit = on_lost_edit
+        self._on_login = on_login
         self._clock = clock
         self._gate = RequestGate(
             clock=clock,
@@ -152,7 +155,7 @@ class GitHub:
 
     @property
     def login(self) -> str:
-        """The account's name, as it was set."""
+        """The name of the token's account; until GitHub has told it, the one that was set."""
         return self._login
 
     @property
@@ -457,7 +460,11 @@ class GitHub:
                 answer = await self._sender.send(outgoing, permit)
         except Failure as failure:
             return failure.err
-        return _rights_in(answer, what, self._token, self._clock.now())
+        found = _rights_in(answer, what, self._token, self._clock.now())
+        if isinstance(found, Ok) and self._login:
+            self._login = found.data.login
+            self._on_login(self._login)
+        return found
 
     async def aclose(self) -> None:
         """Close the connections."""

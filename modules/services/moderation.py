@@ -165,13 +165,16 @@ class Moderation:
             self._not_before = now + self._clock.real(READ_AGAIN_S)
 
     def note(self, *actors: Actor | Profile) -> None:
-        """Store how we stand with these accounts, from data that the network just returned."""
+        """Store how we stand with these accounts, from data that the network just returned; see renames of ours."""
         for actor in actors:
             if actor.is_followed:
                 self._followed[actor.did] = True
             else:
                 self._followed.pop(actor.did, None)
+            if actor.did == self._atproto.did:
+                self._me.take_handle(actor.handle)
             if self._me.is_owner(actor.did):
+                self._me.take_owner_handle(actor.handle)
                 continue
             for name in filter(None, (actor.did, actor.handle.lower())):
                 if actor.barrier:

@@ -324,7 +324,7 @@ _RANK = 1_000
 
 @dataclass(kw_only=True)
 class VoiceWriter(Handler):
-    """Writes `path`. `voice` returns the part of SELF.md, "" if there is none; `names` may stand in no text."""
+    """Writes `path`. `voice` returns the part of SELF.md, or ""; no text may hold what `names` returns."""
 
     kind = SKILL
     pause_s = 0.0
@@ -333,7 +333,7 @@ class VoiceWriter(Handler):
     path: Path
     phrases: VoicePhrases
     voice: Callable[[], str]
-    names: tuple[str, ...]
+    names: Callable[[], tuple[str, ...]]
     gateway: LLMGateway
     skills: Skills
     table: WorkTable
@@ -408,7 +408,7 @@ class VoiceWriter(Handler):
 
         Raises `ValueError` if no new text can be used.
         """
-        problems = {key: problem_of(key, text, names=self.names) for key, text in answered.items()}
+        problems = {key: problem_of(key, text, names=self.names()) for key, text in answered.items()}
         new = {
             key: str(text) for key, text in answered.items() if not problems[key] and text != self.phrases.default(key)
         }

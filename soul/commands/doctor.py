@@ -46,6 +46,7 @@ from modules.services.peers.github_account import (
     AccountProblem,
     check_account,
     lacks_vital_right,
+    problem_of_login,
     problem_of_shared_account,
     problems_of_rights,
     told_rights,
@@ -261,12 +262,15 @@ async def examine_github(settings: Settings, home: Home) -> list[Finding]:
     if isinstance(found, AccountProblem):
         return [Finding("GitHub", "fail", found.message, found.remedy)]
     level: Level = "fail" if lacks_vital_right(found) else "warn"
+    other = problem_of_login(github)
     findings = [
-        Finding("GitHub", "ok", f"logged in as {found.login}"),
+        Finding("GitHub", "fail", other.message, other.remedy)
+        if other
+        else Finding("GitHub", "ok", f"logged in as {found.login}"),
         Finding("GitHub token", "ok", told_rights(found)),
         *(Finding("GitHub token", level, one.message, one.remedy) for one in problems_of_rights(found)),
     ]
-    shared = problem_of_shared_account(login, read_peers(home.memory / REGISTRY_FILE))
+    shared = problem_of_shared_account(found.login, read_peers(home.memory / REGISTRY_FILE))
     sharing = [Finding("GitHub account", "warn", shared.message, shared.remedy)] if shared else []
     return [*findings, *workspace, *sharing]
 

@@ -215,7 +215,7 @@ async def forgetting_beside(settings: Settings, home: Home) -> AsyncIterator[For
 def _forgetting(settings: Settings, home: Home, database: Database, clock: Clock) -> Forgetting:
     storage = storage_of(settings, home.store)
     own = (settings.agent_bluesky_username, settings.owner_bluesky_social_handle)
-    return Forgetting(home, database, storage, settings.agent_name, clock, own_handles=own)
+    return Forgetting(home, database, storage, settings.agent_name, clock, own_handles=lambda: own)
 
 
 def run_mute(

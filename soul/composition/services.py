@@ -130,11 +130,11 @@ class BaseServices:
         self.threads = ThreadInbox(self.work, clock, clock.real(jitter_s))
         self.identity = Identity(home=home, agent_name=settings.agent_name)
         self.relationships = Relationships(home.memory / "relationships.json", self.database, clock)
-        self.peer_registry, self.peer_histories = open_peers(home.memory, settings, clock, self.pinned_names)
+        self.me = Me.of(settings)
+        self.peer_registry, self.peer_histories = open_peers(home.memory, settings, self.me, clock, self.pinned_names)
         self.workspaces = WatchedWorkspaces(
             home.memory / "watched_workspaces.json", clock, github_address(str(settings.github_api_url))
         )
-        self.me = Me.of(settings)
 
 
 _CAPABILITIES = ("social", "github", "code", *ELECTION_RULES)
@@ -157,6 +157,7 @@ class Integrations:
             write_block_reason=base.control.write_block_reason,
             on_response=partial(base.health.note, "GitHub"),
             on_lost_edit=lambda lost: base.events.publish(EditWasLost(lost)),
+            on_login=base.me.take_github_name,
             transport=http_transport_factory(settings.github_api_url, private_ok=settings.soul_allow_private_net),
         )
         base.stack.push_async_callback(self.github.aclose)
@@ -309,7 +310,7 @@ class Services(BaseServices):
         settings = self.settings
         return World(
             own_did=lambda: self.atproto.did,
-            own_handle=settings.agent_bluesky_username,
+            own_handle=lambda: self.me.bluesky_username,
             owner=lambda: (self.me.owner_did, self.me.owner_handle),
             peers=self.account.peers,
             follows_us=follows_us,
@@ -325,7 +326,7 @@ class Services(BaseServices):
 
     def _logins_of_ours(self) -> list[str]:
         """Return our GitHub login and the owner's, without one that now belongs to somebody else."""
-        logins = (self.settings.agent_github_username, self.settings.owner_github_username)
+        logins = (self.me.github_username, self.settings.owner_github_username)
         return [one for one in logins if one and not self.pinned_names.has_passed_on("github", one)]
 
     def _build_outbox(self, approval: ApprovalRule) -> Outbox:

@@ -38,6 +38,7 @@ from modules.lives.github.policy import (
     may_reenter,
     mentions,
     peers_beside,
+    signed,
 )
 from modules.lives.github.respond import PullReviewer, ThreadResponder
 from modules.lives.github.types import (
@@ -74,44 +75,50 @@ class FoundThread:
 
 @dataclass(frozen=True, slots=True)
 class ThreadReader:
-    """Reads threads from GitHub."""
+    """Reads threads from GitHub. What we wrote has our present login, also if we were renamed just now."""
 
     github: GitHub
 
     @answering
-    async def read(self, waiting: WaitingThread) -> ApiResult[FoundThread]:
+    async def read(self, waiting: WaitingThread, us: Account) -> ApiResult[FoundThread]:
         """Return the waiting thread, or the waiting conversation about a line."""
         async with self.github.burst():
-            issue = (await self.github.get_issue(waiting.place, waiting.number)).or_raise()
+            issue = signed((await self.github.get_issue(waiting.place, waiting.number)).or_raise(), us)
             if waiting.line:
-                return Ok(await self._talk(waiting, issue))
-            comments = (await self.github.list_comments(waiting.place, waiting.number)).or_raise()
+                return Ok(await self._talk(waiting, issue, us))
+            found = (await self.github.list_comments(waiting.place, waiting.number)).or_raise()
+            comments = tuple(signed(one, us) for one in found)
             if not issue.is_pull_request:
                 return Ok(FoundThread(IssueThread(issue, comments)))
-            return Ok(await self._with_reviews(waiting, issue, comments))
+            return Ok(await self._with_reviews(waiting, issue, comments, us))
 
-    async def _talk(self, waiting: WaitingThread, issue: Issue) -> FoundThread:
+    async def _on_lines(self, waiting: WaitingThread, us: Account) -> list[ReviewComment]:
         found = (await self.github.pulls.review_comments(waiting.place, waiting.number)).or_raise()
+        return [replace(one, comment=signed(one.comment, us)) for one in found]
+
+    async def _talk(self, waiting: WaitingThread, issue: Issue, us: Account) -> FoundThread:
+        found = await self._on_lines(waiting, us)
         talk = [one for one in found if waiting.line in {one.comment.id, one.answers}]
         if not talk:
             Err("the comment on the line is gone", "not_found").or_raise()
         return FoundThread(IssueThread(issue, tuple(one.comment for one in talk), talk[0]))
 
-    async def _with_reviews(self, waiting: WaitingThread, issue: Issue, comments: tuple[Comment, ...]) -> FoundThread:
+    async def _with_reviews(
+        self, waiting: WaitingThread, issue: Issue, comments: tuple[Comment, ...], us: Account
+    ) -> FoundThread:
         reviews = (await self.github.pulls.reviews(waiting.place, waiting.number)).or_raise()
-        lines = (await self.github.pulls.review_comments(waiting.place, waiting.number)).or_raise()
-        login = self.github.login
-        answered = _answered_by_a_round(issue, reviews, login)
-        calling = (one for one in reviews if one.id not in answered and one.author.lower() != login.lower())
+        lines, login = await self._on_lines(waiting, us), us.login
+        answered = _answered_by_a_round(issue, reviews, us)
+        calling = (one for one in reviews if one.id not in answered and one.author_id != us.id)
         said = [*comments, *(comment_of(one) for one in calling if mentions(one.body, login))]
         thread = IssueThread(issue, tuple(sorted(said, key=lambda one: one.created_at)))
         open_lines = [one for one in lines if one.review_id not in answered]
         return FoundThread(thread, tuple(_new(waiting, one) for one in calls_on_lines(open_lines, login)))
 
 
-def _answered_by_a_round(issue: Issue, reviews: tuple[Review, ...], login: str) -> set[int]:
+def _answered_by_a_round(issue: Issue, reviews: tuple[Review, ...], us: Account) -> set[int]:
     """Return the reviews of our own pull request that request changes: a further round of the work answers these."""
-    if issue.author.lower() != login.lower():
+    if issue.account != us:
         return set()
     return {one.id for one in reviews if one.state == "CHANGES_REQUESTED"}
 
@@ -185,13 +192,13 @@ class ThreadHandler(Handler):
             waits = await self.turns.must_wait(*_turn(waiting, Account(account_id, login), importance))
             if waits is not None:
                 return waits
-        thread = await self._read(waiting)
+        people = await self.trust.people()
+        thread = await self._read(waiting, people.us)
         if isinstance(thread, Disposition):
             return thread
         if record := self.state.known(waiting.talk_key):
             thread = replace(thread, read_until=record.read_until)
-        people = await self.trust.people()
-        known = KnownParticipants(self.github.login, people, peers_beside(thread, people))
+        known = KnownParticipants(people.us.login, people, peers_beside(thread, people))
         in_workspace = self._is_in_workspace(waiting)
         asked = None
         if not waiting.line:
@@ -211,12 +218,12 @@ class ThreadHandler(Handler):
         said = await self.outbox.at_place(_IN_WORDS, waiting.key)
         return next((one for one in said if one.state in ACTIVE_STATES - {"done"}), None)
 
-    async def _read(self, waiting: WaitingThread) -> IssueThread | Disposition:
+    async def _read(self, waiting: WaitingThread, us: Account) -> IssueThread | Disposition:
         """Return the thread as it is now, or a disposition if it is gone; add conversations on its lines that call us.
 
         Raises `Transient` if it cannot be read now.
         """
-        found = await self.reader.read(waiting)
+        found = await self.reader.read(waiting, us)
         if isinstance(found, Err):
             return await self._moved(waiting) if has_moved(found) else _unread(found)
         await self.threads.take_in(found.data.lines)

@@ -6,8 +6,9 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeVar
 
-from adapters.github.types import Account, Comment, Review, ReviewComment
+from adapters.github.types import Account, Comment, Issue, Review, ReviewComment
 from common.clock import age, parse_iso_or_none
 from common.text.closings import asks
 from common.text.github_text import mentioned_logins
@@ -26,6 +27,8 @@ from modules.lives.github.types import (
 from modules.services.rituals.policy import has_memo_mark
 from modules.services.workspaces.sentinel import FINISHED_LABEL
 from modules.services.workspaces.trust import TrustedAccounts
+
+Written = TypeVar("Written", Comment, Issue)
 
 MOST_REENTRIES = 1
 """How often we re-enter a thread that we left because somebody other than the owner calls us there."""
@@ -49,6 +52,11 @@ _INTRODUCES = re.compile(
 def mentions(text: str, login: str) -> bool:
     """Return whether a text mentions an account, by GitHub's rules."""
     return login.lower() in mentioned_logins(text)
+
+
+def signed(one: Written, us: Account) -> Written:
+    """Return what an account wrote; if it is ours, with our present login, by which the rules know us."""
+    return replace(one, author=us.login) if one.account == us else one
 
 
 def comment_of(review: Review) -> Comment:

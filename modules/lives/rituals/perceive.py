@@ -11,6 +11,7 @@ from common.clock import Clock, parse_iso
 from common.constants import HOUR_MS, MINUTE_MS
 from modules.runtime.scheduler.policy import peers_before
 from modules.services.experiences import ExperienceLog, NewExperience
+from modules.services.identity.identity import Me
 from modules.services.identity.self_mechanics import DailyRitual
 from modules.services.outbox.bodies import IntentKind
 from modules.services.outbox.outbox import Outbox
@@ -46,7 +47,7 @@ class RitualPerceiver:
         outbox: holds what we said.
         experiences: stores the question of a run that we opened.
         clock: the time.
-        handle: our own.
+        me: our account.
         writes_memos: whether memos are written; off if the SOUL only talks.
 
     """
@@ -56,7 +57,7 @@ class RitualPerceiver:
     outbox: Outbox
     experiences: ExperienceLog
     clock: Clock
-    handle: str
+    me: Me
     writes_memos: bool
 
     async def perceive(self) -> None:
@@ -98,8 +99,8 @@ class RitualPerceiver:
             )
 
     async def _write_down(self, run: RitualRun, listed: Mapping[str, DailyRitual], said_at: datetime) -> None:
-        others = handles_of(listed[run.key], without=self.handle)
-        turn = len(peers_before(self.handle, others, run.thread_uri)) + 1
+        others = handles_of(listed[run.key], without=self.me.bluesky_username)
+        turn = len(peers_before(self.me.bluesky_username, others, run.thread_uri)) + 1
         wait = CLOSES_AFTER if run.role == "initiator" else turn * MEMO_AFTER
         await self.work.add(
             NewWork(MEMO_KIND, run.id, _named(run.key, run.day), not_before=said_at + self.clock.real(wait))

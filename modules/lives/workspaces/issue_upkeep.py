@@ -224,12 +224,11 @@ class OpenIssues(CycleStep):
     trust: WorkspaceTrust
     acting: ActingTurns
     threads: ThreadInbox
-    login: str
 
     async def run(self, poll: Poll) -> StepResult:
         count = 0
         for workspace in poll.workspaces:
-            workable = (one for one in workspace.issues if is_workable(one, self.login, poll.at))
+            workable = (one for one in workspace.issues if is_workable(one, self.trust.github.login, poll.at))
             found = sorted(workable, key=lambda one: one.updated_at, reverse=True)[:MOST_LED_TO]
             rows = [_leading_to(workspace.repo, one) for one in found]
             count += await self.threads.take_in(rows)

@@ -108,7 +108,6 @@ class ThreadNews(CycleStep):
     trust: WorkspaceTrust
     preferences: Preferences
     skills: Skills
-    login: str
     phrase: Phrase
     redactor: Redactor
     journal: Journal
@@ -135,10 +134,10 @@ class ThreadNews(CycleStep):
             return []
         trusted = await self.trust.accounts(polled.repo)
         plans = [one for one in polled.plans if trusted.covers(one.issue.account) and not wish_of(one.issue.body)]
-        return [self._claim(polled, plan, task) for plan in plans for task in _held_by(self.login, plan)]
+        return [self._claim(polled, plan, task) for plan in plans for task in _held_by(self.trust.github.login, plan)]
 
     def _claim(self, polled: PolledWorkspace, plan: FoundPlan, task: Task) -> News:
-        pull = next((one for one in polled.issues if _is_pull_for(one, self.login, plan, task)), None)
+        pull = next((one for one in polled.issues if _is_pull_for(one, self.trust.github.login, plan, task)), None)
         title = plain(one_line(self.redactor.text(task.title), _TITLE_CHARS))
         text = self.phrase("task_claim", number=task.number, title=title)
         key = f"thread-claim:{plan.repo.full_name.lower()}#{plan.number}/task-{task.number}"

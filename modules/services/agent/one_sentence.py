@@ -50,7 +50,7 @@ class SentenceQuestion:
 class SentenceAsker:
     """Asks one question at a time; `agent` returns who the SOUL is, as data beside the prompt."""
 
-    bluesky_username: str
+    bluesky_username: Callable[[], str]
     gateway: LLMGateway
     prompter: Prompter
     skills: Skills
@@ -67,7 +67,7 @@ class SentenceAsker:
         skill, now = question.skill, self.clock.now()
         prompt = await self.prompter.prompt(
             skill=skill,
-            variables={"bluesky_username": self.bluesky_username},
+            variables={"bluesky_username": self.bluesky_username()},
             audience="bluesky",
             session_key=skill,
             now=now,

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Literal
 
 from common.facts import AgentFacts
+from common.person import INVALID_HANDLE
 from common.settings import Settings
 from common.text.markdown import Heading, joined_lines, outline
 from common.text.strings import straighten
@@ -20,7 +21,8 @@ from modules.services.identity.self_mechanics import DailyRitual, SocialMechanic
 class Me:
     """The SOUL's account, its name on GitHub ("" if it has none), its owner, and the time zone of its day.
 
-    `owner_handle` is the one in the settings until the network tells the owner's present one, which may be another.
+    The names are those in the settings until the network tells the present ones. A login that is no handle names no
+    account: until the network tells the handle, `bluesky_username` is "" then.
     """
 
     agent_name: str
@@ -35,12 +37,26 @@ class Me:
         """Return the identity that the settings describe."""
         return cls(
             agent_name=settings.agent_name,
-            bluesky_username=settings.agent_bluesky_username,
+            bluesky_username=settings.own_handle(),
             owner_handle=settings.owner_bluesky_social_handle,
             owner_did=settings.owner_bluesky_social_handle_did,
             timezone=settings.soul_timezone,
             github_username=settings.agent_github_username,
         )
+
+    def take_handle(self, handle: str) -> None:
+        """Take over our present handle; one that cannot be verified now is no news."""
+        if handle.lower() not in {"", INVALID_HANDLE}:
+            self.bluesky_username = handle
+
+    def take_owner_handle(self, handle: str) -> None:
+        """Take over the owner's present handle, likewise."""
+        if handle.lower() not in {"", INVALID_HANDLE}:
+            self.owner_handle = handle
+
+    def take_github_name(self, login: str) -> None:
+        """Take over our present name on GitHub."""
+        self.github_username = login
 
     def is_owner(self, did: str) -> bool:
         """Return whether an account on Bluesky is the owner's."""

@@ -22,7 +22,6 @@ from adapters.atproto.types import Actor
 from common.clock import Clock, local, parse_iso, parse_iso_or_none
 from common.errors import Auth, ConfigError, Fatal, Transient
 from common.intervals import Pace
-from common.person import INVALID_HANDLE
 from common.result import Err
 from common.settings import Settings
 from modules.runtime.control import Control
@@ -81,15 +80,16 @@ class AccountContext:
                 await self._names.check("bluesky", handle, did)
 
     async def learn(self) -> None:
-        """Read the account's age, the owner's handle and the peers' DIDs from the network.
+        """Read the account's handle and age, the owner's handle and the peers' DIDs from the network.
 
         A failure is a warning; known values stay.
         """
         profile = await self._atproto.get_profile(self._atproto.did)
         if isinstance(profile, Err):
             await self._warn(f"The age of the account could not be read: {profile.error}")
-        elif profile.data.created_at:
-            self._born_at = parse_iso_or_none(profile.data.created_at)
+        else:
+            self._me.take_handle(profile.data.handle)
+            self._born_at = parse_iso_or_none(profile.data.created_at) or self._born_at
         await self._learn_owner()
         for handle in self._handles:
             resolved = await self._atproto.resolve_handle(handle)
@@ -104,9 +104,9 @@ class AccountContext:
         if isinstance(profile, Err):
             await self._warn(f"The owner's handle could not be read: {profile.error}")
             return
-        before, handle = self._me.owner_handle, profile.data.handle
-        if handle.lower() not in {before.lower(), INVALID_HANDLE}:
-            self._me.owner_handle = handle
+        before = self._me.owner_handle
+        self._me.take_owner_handle(profile.data.handle)
+        if (handle := self._me.owner_handle).lower() != before.lower():
             await self._warn(f"Your handle is @{handle} now: set OWNER_BLUESKY_SOCIAL_HANDLE, which is still @{before}")
 
     async def _warn(self, summary: str) -> None:

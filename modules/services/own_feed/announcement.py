@@ -36,6 +36,7 @@ from modules.services.commitments.naming import (
     repo_of,
     title_of,
 )
+from modules.services.identity.identity import Me
 from modules.services.outbox.bodies import AttachedPicture, PictureSource, PostBody
 from modules.services.outbox.github_bodies import IssueBody
 from modules.services.outbox.outbox import Outbox
@@ -93,7 +94,7 @@ class AnnouncementHandler(Handler):
 
     Attributes:
         prompter: builds the system prompt.
-        bluesky_username: the handle of our account.
+        me: our account.
         agent: returns the facts about the agent that asks the model.
         why_not_now: returns why no post of our own fits now, "" if one does.
         note_insight: is called with each announcement that the outbox accepted.
@@ -114,7 +115,7 @@ class AnnouncementHandler(Handler):
     table: WorkTable
     clock: Clock
     rng: random.Random
-    bluesky_username: str
+    me: Me
     agent: Callable[[], AgentFacts]
     why_not_now: Callable[[], Awaitable[str]]
     note_insight: NoteInsight
@@ -218,7 +219,7 @@ class AnnouncementHandler(Handler):
     async def _system(self) -> SystemPrompt:
         return await self.prompter.prompt(
             skill=SKILL,
-            variables={"bluesky_username": self.bluesky_username},
+            variables={"bluesky_username": self.me.bluesky_username},
             audience="bluesky",
             session_key=SKILL,
             now=self.clock.now(),

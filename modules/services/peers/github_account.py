@@ -1,4 +1,4 @@
-"""Checks whether the GitHub token works, belongs to the configured account, and has the rights that are needed."""
+"""Checks whether the GitHub token works, belongs to the account that is set, and has the rights that are needed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TOO_MUCH = ("delete_repo", "admin:enterprise", "site_admin", "admin:org_hook", 
 
 
 async def check_account(github: GitHub) -> TokenRights | AccountProblem:
-    """Ask GitHub for the rights of the token, within 10 s; return a problem if the token is of another account."""
+    """Ask GitHub for the account and the rights of the token, within 10 s; return a problem if it does not tell."""
     try:
         async with asyncio.timeout(_DEADLINE_S):
             found = await github.rights()
@@ -55,10 +55,15 @@ async def check_account(github: GitHub) -> TokenRights | AccountProblem:
     if isinstance(found, Err):
         remedy = "Check AGENT_GITHUB_TOKEN." if found.kind == "auth" else "Check GITHUB_API_URL and the network."
         return AccountProblem(found.error, remedy)
-    if found.data.login.lower() != github.login.lower():
-        message = f"the token is {found.data.login}'s, but .env says {github.login}"
-        return AccountProblem(message, "Correct AGENT_GITHUB_USERNAME: what it wrote is found by it.")
     return found.data
+
+
+def problem_of_login(github: GitHub) -> AccountProblem | None:
+    """Return the problem if the settings name another account than GitHub told for the token; None if not."""
+    if github.login.lower() == github.login_as_set.lower():
+        return None
+    message = f"the token is {github.login}'s, but .env says {github.login_as_set}"
+    return AccountProblem(message, f"It acts as {github.login}. Correct AGENT_GITHUB_USERNAME or AGENT_GITHUB_TOKEN.")
 
 
 def told_rights(rights: TokenRights) -> str:
@@ -117,6 +122,8 @@ async def warn_of_account(github: GitHub, peers: Iterable[Peer], journal: Journa
     if isinstance(found, AccountProblem):
         await _warn(journal, "The account on GitHub cannot be used", found)
         return
+    if other := problem_of_login(github):
+        await _warn(journal, "The account on GitHub is another one than in .env", other)
     for problem in problems_of_rights(found):
         await _warn(journal, "The token for GitHub does not have the rights that it should", problem)
     if shared := problem_of_shared_account(github.login, peers):

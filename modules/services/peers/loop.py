@@ -21,6 +21,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.policy import Loop, Outcome, is_quiet
 from modules.runtime.scheduler.scheduler import Attention
+from modules.services.identity.identity import Me
 from modules.services.outbox.bodies import FollowBody, PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
@@ -61,7 +62,7 @@ class PeerScanner:
     github: GitHub
     registry: PeerRegistry
     names: PinnedNames
-    ourselves: Ourselves
+    ourselves: Callable[[], Ourselves]
     journal: Journal
 
     async def scan_due(self) -> int:
@@ -130,7 +131,7 @@ class PeerScanner:
 
     def _is_of(self, post: Post, peer: Peer) -> bool:
         """Return whether the post is by the account that was requested, which is neither ours nor the owner's."""
-        if not self.ourselves.may_be_peer(post.author, self.atproto.did):
+        if not self.ourselves().may_be_peer(post.author, self.atproto.did):
             return False
         if peer.bluesky_did:
             return post.author.did == peer.bluesky_did
@@ -425,18 +426,18 @@ class PeerLoop(Loop):
         return Outcome(ran=True, reason=f"{peers}; {own}{'; ' + did if did else ''}")
 
 
-def ourselves_of(settings: Settings) -> Ourselves:
+def ourselves_of(me: Me, settings: Settings) -> Ourselves:
     """Return the accounts that are never peers: ours and the owner's."""
     return Ourselves(
-        handle=settings.agent_bluesky_username,
-        owner_handle=settings.owner_bluesky_social_handle,
-        owner_did=settings.owner_bluesky_social_handle_did,
-        github=(settings.agent_github_username, settings.owner_github_username),
+        handle=me.bluesky_username,
+        owner_handle=me.owner_handle,
+        owner_did=me.owner_did,
+        github=(me.github_username, settings.owner_github_username),
     )
 
 
 def open_peers(
-    memory: Path, settings: Settings, clock: Clock, names: PinnedNames
+    memory: Path, settings: Settings, me: Me, clock: Clock, names: PinnedNames
 ) -> tuple[PeerRegistry, PeerHistories]:
     """Return the registry of peers and the histories with them, from the `.memory` folder of a home.
 
@@ -446,7 +447,7 @@ def open_peers(
         memory / REGISTRY_FILE,
         clock,
         listed=lambda: [did for one in settings.soul_peers if (did := names.get("bluesky", one))],
-        reserved=ourselves_of(settings).github,
+        reserved=lambda: ourselves_of(me, settings).github,
         unfollow_cooldown_days=settings.peer_unfollow_cooldown,
     )
     return registry, PeerHistories(memory / HISTORIES_FILE, clock)

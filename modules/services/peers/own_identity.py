@@ -1,4 +1,4 @@
-"""Keeps exactly one identity post of the SOUL on Bluesky, for the GitHub username in its settings.
+"""Keeps exactly one identity post of the SOUL on Bluesky, for its GitHub username.
 
 `.memory/identity_post.json` keeps its address. The network decides: our own records are searched there, and nothing is
 written while they cannot be read. An intent that is on its way counts as the post. The SOUL's own words in the post,
@@ -24,7 +24,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.scheduler.scheduler import Attention
 from modules.services.agent.one_sentence import MOST_CHARS, SentenceAsker, SentenceQuestion, fitting_words
-from modules.services.identity.identity import SelfExtract
+from modules.services.identity.identity import Me, SelfExtract
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.senders.bluesky import record_uri
@@ -147,7 +147,7 @@ _OPEN = frozenset({"held", "pending", "sending"})
 class OwnIdentity:
     """Keeps the identity post in place, and tells the registry whether it exists."""
 
-    username: str
+    me: Me
     path: Path
     atproto: Atproto
     outbox: Outbox
@@ -171,7 +171,7 @@ class OwnIdentity:
     async def note_feed(self, posts: Iterable[Post]) -> None:
         """Note from our own feed that the post exists, if the feed shows it, so that it need not be looked up."""
         ours = [post for post in posts if is_identity_post(post) and self._names_us(post.text)]
-        if ours and self.username:
+        if ours and self.me.github_username:
             oldest = min(ours, key=lambda post: (post.created_at, post.uri))
             self.registry.is_mutual, self._seen_at = True, self.clock.monotonic()
             await self._remember(oldest.uri)
@@ -183,7 +183,7 @@ class OwnIdentity:
             SoulError: the model or the budget does not allow it now.
 
         """
-        if not is_github_username(self.username):
+        if not is_github_username(self.me.github_username):
             return "no account on GitHub is set"
         now = self.clock.monotonic()
         if self._is_recent(self._seen_at):
@@ -226,7 +226,7 @@ class OwnIdentity:
         pause_s = retry_after(self._failures).total_seconds()
         self._retry_at = self.clock.monotonic() + self.clock.real(pause_s)
         async with self.attention.take(LOOP):
-            text = await self.voice.introduce(self.username)
+            text = await self.voice.introduce(self.me.github_username)
         if not text:
             summary = "No identity post: the model's words cannot be one"
             await self.journal.record(Entry("decision", LOOP, summary, line="warn", reason="will retry"))
@@ -241,7 +241,7 @@ class OwnIdentity:
             Entry(
                 "decision",
                 LOOP,
-                f"Says who it is: github.com/{self.username}",
+                f"Says who it is: github.com/{self.me.github_username}",
                 line=None if submitted.held else "social",  # the outbox has reported the draft
                 reason=submitted.reason or "so that other SOULs can find it",
                 intent_id=submitted.intent.id,
@@ -264,11 +264,11 @@ class OwnIdentity:
         return Ok(found.uri if found else None)
 
     async def _remember(self, uri: str) -> None:
-        if self._state.get(_URI) == uri and self._state.get(_NAME) == self.username:
+        if self._state.get(_URI) == uri and self._state.get(_NAME) == self.me.github_username:
             return
-        self._state |= {_URI: uri, _NAME: self.username}
+        self._state |= {_URI: uri, _NAME: self.me.github_username}
         save_state(self.path, self._state)
-        summary = f"Its identity post stands: github.com/{self.username}"
+        summary = f"Its identity post stands: github.com/{self.me.github_username}"
         await self.journal.record(Entry("life", LOOP, summary, line="mem", trigger_uri=uri))
 
     async def _intents(self) -> list[Intent]:
@@ -278,7 +278,7 @@ class OwnIdentity:
 
     @property
     def _key(self) -> str:
-        return f"{CAUSE}:{self.atproto.did}:{self.username.lower()}"
+        return f"{CAUSE}:{self.atproto.did}:{self.me.github_username.lower()}"
 
     def _uri(self, intent: Intent) -> str:
         return intent.result_uri or record_uri(self.atproto.did, intent)
@@ -288,4 +288,4 @@ class OwnIdentity:
         return "reply" not in record.value and text.lstrip().startswith(IDENTITY_POST_MARKER) and self._names_us(text)
 
     def _names_us(self, text: str) -> bool:
-        return (extract_github_username_from_text(text) or "").lower() == self.username.lower()
+        return (extract_github_username_from_text(text) or "").lower() == self.me.github_username.lower()

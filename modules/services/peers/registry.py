@@ -49,8 +49,9 @@ def read_peers(path: Path) -> tuple[Peer, ...]:
 class PeerRegistry:
     """The store of peers. `notice` is a line for the owner if the file was not as expected.
 
-    `listed` returns the DIDs of the peers in the owner's settings; `reserved` are the GitHub names that are ours or the
-    owner's. A peer that unfollowed us, or that we no longer follow, is not followed for `unfollow_cooldown_days`.
+    `listed` returns the DIDs of the peers in the owner's settings; `reserved` returns the GitHub names that are ours
+    or the owner's. A peer that unfollowed us, or that we no longer follow, is not followed for
+    `unfollow_cooldown_days`.
     `is_mutual` is whether our own identity post exists, so that others can find us too.
     """
 
@@ -60,17 +61,21 @@ class PeerRegistry:
         clock: Clock,
         *,
         listed: Callable[[], Collection[str]] = frozenset,
-        reserved: Collection[str] = (),
+        reserved: Callable[[], Collection[str]] = tuple,
         unfollow_cooldown_days: float = 7,
     ) -> None:
         self._clock = clock
         self._cooldown = timedelta(days=unfollow_cooldown_days)
         self._listed = listed
-        self._reserved = frozenset(name.lower() for name in reserved if name)
+        self._reserved_now = reserved
         self._file = RecordFile(path, "peers", Peer)
         self.notice = self._file.notice
         self.is_mutual = False
         self.ensure_peer_registry_clean()
+
+    @property
+    def _reserved(self) -> frozenset[str]:
+        return frozenset(name.lower() for name in self._reserved_now() if name)
 
     def found(self) -> frozenset[str]:
         """Return the DIDs and handles of peers with an identity post; none while our own identity post does not exist.
@@ -327,7 +332,7 @@ def sightings_in(post: Notification | Post, ourselves: Ourselves, own_did: str) 
 class PeerDiscovery:
     """Keeps accounts that may be SOULs as candidates."""
 
-    def __init__(self, registry: PeerRegistry, ourselves: Ourselves) -> None:
+    def __init__(self, registry: PeerRegistry, ourselves: Callable[[], Ourselves]) -> None:
         self._registry = registry
         self._ourselves = ourselves
 
@@ -337,12 +342,12 @@ class PeerDiscovery:
         for item in notifications:
             if item.kind not in _WORDS:
                 continue
-            seen += sightings_in(item, self._ourselves, own_did)
+            seen += sightings_in(item, self._ourselves(), own_did)
             if self._registry.is_peer_handle_only(item.author.handle):
                 seen.append(Sighting(item.author.handle, "thread", item.uri))
         self._registry.register_peer_by_bluesky_handle(seen)
 
     def note_posts(self, posts: Iterable[Post], own_did: str) -> None:
         """Add candidates from a thread that was read."""
-        seen = [one for post in posts for one in sightings_in(post, self._ourselves, own_did)]
+        seen = [one for post in posts for one in sightings_in(post, self._ourselves(), own_did)]
         self._registry.register_peer_by_bluesky_handle(seen)

@@ -10,7 +10,7 @@ import asyncio
 import gzip
 import sqlite3
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TypeVar
@@ -111,7 +111,7 @@ class Forgetting:
         storage: holds the archives and media.
         agent_id: the agent to which they belong.
         clock: the time.
-        own_handles: the SOUL's handles and the owner's; they never count as the person's.
+        own_handles: returns the SOUL's handles and the owner's; they never count as the person's.
 
     """
 
@@ -123,7 +123,7 @@ class Forgetting:
         agent_id: str,
         clock: Clock,
         *,
-        own_handles: Collection[str] = (),
+        own_handles: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._own_handles = own_handles
         self._home = home
@@ -216,7 +216,7 @@ class Forgetting:
         return [one.path for path in own if (one := self._named_in(path, person, ""))]
 
     async def _person(self, who: str) -> Person:
-        return await self._database.run(lambda rows: identify(rows, who, self._own_handles))
+        return await self._database.run(lambda rows: identify(rows, who, self._own_handles()))
 
     async def _scrub_archives(self, trace: Trace) -> tuple[int, list[str], list[NamingFile]]:
         """Return the number of changed archives, the keys of pictures to delete, and owner's archives with the name."""

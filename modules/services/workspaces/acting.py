@@ -48,14 +48,16 @@ class ActingTurns:
     """Says when we may do a piece of work; what is found is stored, as a SOUL that sleeps looks once an hour.
 
     Args:
-        login: our account on GitHub.
+        login: returns our login on GitHub.
         peers: returns the logins of the peers that were seen since a given time.
         clock: the time.
         path: the file.
 
     """
 
-    def __init__(self, login: str, peers: Callable[[datetime], Iterable[str]], clock: Clock, path: Path) -> None:
+    def __init__(
+        self, login: Callable[[], str], peers: Callable[[datetime], Iterable[str]], clock: Clock, path: Path
+    ) -> None:
         self._login = login
         self._peers = peers
         self._clock = clock
@@ -77,8 +79,9 @@ class ActingTurns:
             self._file.records = {**kept, key: found}
             self._file.save()
         peers = {one.lower() for one in self._peers(now - SEEN_WITHIN)}
-        known = {of.lower()} & {self._login.lower(), *peers} - {""}
-        if self._login.lower() in known or (not known and is_acting_soul(self._login, peers, key)):
+        login = self._login().lower()
+        known = {of.lower()} & {login, *peers} - {""}
+        if login in known or (not known and is_acting_soul(login, peers, key)):
             return True
         return now - found.since >= self._others_after
 

@@ -129,6 +129,7 @@ class WorkspaceTrust:
     names: PinnedNames
     _identity: RepositoryIdentity = field(init=False)
     _us: Account | None = field(default=None, init=False)
+    _us_asked_s: float = field(default=-READ_AGAIN_S, init=False)
     _owner_asked_s: float = field(default=-READ_AGAIN_S, init=False)
     _pushers: dict[str, tuple[float, frozenset[Account] | None]] = field(default_factory=dict, init=False)
 
@@ -136,9 +137,14 @@ class WorkspaceTrust:
         self._identity = RepositoryIdentity(self.github, self.names)
 
     async def people(self) -> TrustedAccounts:
-        """Return the accounts that count everywhere: ours, the owner's, and those of the listed peers."""
+        """Return the accounts that count everywhere: ours, the owner's, and those of the listed peers.
+
+        Raises `Unable` while ours is unknown, as our own words would count as a stranger's.
+        """
         us, owner = await self._our_account(), await self._owners_account()
-        return TrustedAccounts(us or Account(0, self.github.login), owner.or_else(None), frozenset(self.peers()))
+        if us is None:
+            return Err("our account on GitHub cannot be read now", "transient").or_raise()
+        return TrustedAccounts(us, owner.or_else(None), frozenset(self.peers()))
 
     async def accounts(self, repo: Repo) -> TrustedAccounts:
         """Return the accounts that count in a workspace; the repository is read at most every quarter of an hour.
@@ -197,10 +203,12 @@ class WorkspaceTrust:
         return frozenset(pushers.data)
 
     async def _our_account(self) -> Account | None:
-        """Return our account, as the token tells it; None while unknown."""
-        if self._us is None:
+        """Return our account, as the token tells it; None while unknown. A rename is noticed at a later look."""
+        now = self.clock.monotonic()
+        if self._us is None or now - self._us_asked_s >= READ_AGAIN_S:
             rights = (await self.github.rights()).or_else(None)
-            self._us = Account(rights.id, rights.login) if rights and rights.id else None
+            if rights and rights.id:
+                self._us, self._us_asked_s = Account(rights.id, rights.login), now
         return self._us
 
     @answering

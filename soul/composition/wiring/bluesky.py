@@ -94,7 +94,7 @@ def build_bluesky_life(
     """Build the life; `commitments` takes commitments made in its answers, `requests` what people ask of their data."""
     clock, atproto, note = services.clock, services.atproto, services.relationships.note_insight
     expressions = Expressions(services.home.memory / "expressions.json", clock, note)
-    discovery = PeerDiscovery(services.peer_registry, ourselves_of(services.settings))
+    discovery = PeerDiscovery(services.peer_registry, partial(ourselves_of, services.me, services.settings))
     own_identity = build_own_identity(services, turn_services.sentences)
     chooser = _build_picture_chooser(services)
     expression = _build_expression(services, turn_services, expressions, chooser)

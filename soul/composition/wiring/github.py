@@ -104,7 +104,6 @@ def _news(services: Services, turns: ActingTurns) -> list[CycleStep]:
         trust=services.trust,
         preferences=services.preferences,
         skills=services.skills,
-        login=services.github.login,
         phrase=services.phrases.phrase,
         redactor=services.redactor,
         journal=services.journal,
@@ -138,7 +137,7 @@ def _upkeep_steps(services: Services, acting: ActingTurns) -> list[CycleStep]:
         DuplicateComments(writer, github),
         UnreadPlans(writer, github, trust, acting, phrase),
         PlanStanding(closing, trust, acting, phrase, services.skills),
-        OpenIssues(writer, trust, acting, services.threads, github.login),
+        OpenIssues(writer, trust, acting, services.threads),
         RestingIssues(closing, github, trust, acting, phrase, services.clock),
     ]
 

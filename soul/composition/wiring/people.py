@@ -6,6 +6,7 @@ Peers have histories of what they and we did together; anybody may make requests
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from modules.services.agent.one_sentence import SentenceAsker
 from modules.services.peers.histories import HistoriesTold, PeerHistoriesLoop
@@ -20,7 +21,7 @@ from soul.composition.services import Services
 def build_own_identity(services: Services, sentences: SentenceAsker) -> OwnIdentity:
     """Build the part that makes sure that our identity post exists."""
     return OwnIdentity(
-        username=services.settings.agent_github_username,
+        me=services.me,
         path=services.home.memory / "identity_post.json",
         atproto=services.atproto,
         outbox=services.outbox,
@@ -46,7 +47,7 @@ def build_peer_loop(
         github=services.github,
         registry=registry,
         names=services.pinned_names,
-        ourselves=ourselves_of(settings),
+        ourselves=partial(ourselves_of, services.me, settings),
         journal=services.journal,
     )
     introductions = Introductions(
@@ -110,7 +111,7 @@ def build_person_requests(services: Services, sentences: SentenceAsker) -> Perso
             services.knowledge.stores.storage,
             settings.agent_name,
             clock,
-            own_handles=(services.me.bluesky_username, services.me.owner_handle),
+            own_handles=lambda: (services.me.bluesky_username, services.me.owner_handle),
         ),
         requests=ForgetRequests(services.home.memory),
         story=ReplyStory(skills, lambda: services.atproto.did),

@@ -88,7 +88,7 @@ def build_ritual_life(services: Services, prompter: Prompter) -> RitualLife:
         outbox=services.outbox,
         experiences=services.experiences,
         clock=services.clock,
-        handle=services.me.bluesky_username,
+        me=services.me,
         writes_memos=services.github.configured and not services.social_only,
     )
     return RitualLife(services.rituals, services.work, (opening, memo), perceiver)

@@ -78,7 +78,9 @@ def build_claims(services: Services) -> Claims:
         claimer=Claimer(github, leases, reader, words, clock, released=partial(phrase, "github.task_released")),
         reader=reader,
         comments=TaskComments(services.outbox, phrase, services.redactor),
-        acting=ActingTurns(github.login, services.peer_registry.usernames_seen_since, clock, memory / FOUND_WORK),
+        acting=ActingTurns(
+            lambda: github.login, services.peer_registry.usernames_seen_since, clock, memory / FOUND_WORK
+        ),
         words=words,
     )
 
@@ -275,7 +277,7 @@ def build_review_loop(services: Services, plans: PlanReader, prompter: Prompter,
         attention=services.attention,
         clock=services.clock,
         rng=services.rng,
-        login=services.github.login,
+        github=services.github,
         tokens=settings.coding_tokens // _REVIEW_SHARE,
         redactor=services.redactor,
     )

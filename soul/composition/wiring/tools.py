@@ -107,7 +107,7 @@ def _bluesky_tools(services: Services, state: BlueskyState, commitments: Commitm
 def _github_tools(services: Services) -> Sequence[Tool]:
     """Build the tools for threads, repositories, pull requests, and workspaces."""
     me = services.me
-    names = (me.agent_name, me.github_username, services.identity.display_name)
+    names = (me.agent_name, services.identity.display_name)
     in_threads = github_tools(GitHubTools(services.outbox, services.skills, names))
     reading = repository_reading_tools(_build_reader(services), GitHubActing(services, "repository-tools"))
     acting = (*repository_tools(services), *pull_request_tools(services), *workspace_tools(services))

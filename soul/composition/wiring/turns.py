@@ -131,7 +131,7 @@ class TurnServices:
     def _build_sentences(self) -> SentenceAsker:
         services = self._services
         return SentenceAsker(
-            services.me.bluesky_username,
+            lambda: services.me.bluesky_username,
             services.gateway,
             self.prompter,
             services.skills,

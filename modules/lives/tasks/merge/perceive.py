@@ -37,11 +37,11 @@ class OwnPulls(Perceiver):
             repo = Repo(one.owner, one.repo)
             if not is_workspace_name(repo.name) or not self.github.enough_for_loops:
                 continue
-            listed = await self.github.list_issues(repo, creator=self.github.login, limit=_MOST_PULLS)
+            us = (await self.trust.accounts(repo)).us
+            listed = await self.github.list_issues(repo, creator=us.login, limit=_MOST_PULLS)
             if isinstance(listed, Err):
                 unread.append(listed.error)
                 continue
-            us = (await self.trust.accounts(repo)).us
             ours = [one for one in listed.data if one.is_pull_request and one.account == us]
             rows = [row_of(repo, one) for one in ours if plan_of(one.body) is not None]
             for row in rows:

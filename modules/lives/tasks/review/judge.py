@@ -231,7 +231,7 @@ class Judge:
     attention: Attention
     clock: Clock
     rng: random.Random
-    login: str
+    github: GitHub
     tokens: int
     redactor: Redactor
 
@@ -275,7 +275,7 @@ class Judge:
             variables={
                 "repo": repo.full_name,
                 "number": str(pull.number),
-                "github_username": self.login,
+                "github_username": self.github.login,
                 "can_run": can_run,
             },
             audience="bluesky",
@@ -297,7 +297,7 @@ class Judge:
                 max_tokens=_ANSWER_TOKENS,
                 purpose=SKILL,
                 importance="commitment",
-                facts=_facts(case, self.login),
+                facts=_facts(case, self.github.login),
             )
 
     async def _looked(self, result: ChatResult, looks: ReviewTools) -> list[Message]:
@@ -343,7 +343,7 @@ class Judge:
         tests, left_out, wrote = case.tests, shown.left_out, ""
         if earlier := known.earlier:
             text = both_ends(review_text(earlier, known.lines), _WORDS_CHARS)
-            wrote = part("Earlier Review", text, self.login, state=earlier.state, sha=earlier.commit_id)
+            wrote = part("Earlier Review", text, self.github.login, state=earlier.state, sha=earlier.commit_id)
             wrote += "\n\n" + part("Since", changes_of(case.since, most_chars=_SINCE_CHARS).text)
         failing = [one for one in tests.after.runs if not one.passed]
         broken = printed(replace(one, output=essential_lines(one.output)) for one in tests.broken)

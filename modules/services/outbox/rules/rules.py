@@ -77,7 +77,7 @@ class World:
 
     Attributes:
         own_did: returns the SOUL's DID; "" before login.
-        own_handle: the SOUL's handle.
+        own_handle: returns the SOUL's handle.
         owner: returns DID and handle of the owner.
         peers: returns DIDs and handles of the listed peers.
         follows_us: whether the account with this DID follows the SOUL.
@@ -93,7 +93,7 @@ class World:
     """
 
     own_did: Callable[[], str]
-    own_handle: str
+    own_handle: Callable[[], str]
     owner: Callable[[], Collection[str]]
     peers: Callable[[], Collection[str]]
     follows_us: Callable[[sqlite3.Connection, str], bool]
@@ -108,7 +108,7 @@ class World:
 
     def circle(self) -> TrustCircle:
         """Return whom the SOUL knows at this moment."""
-        own = (self.own_did(), self.own_handle)
+        own = (self.own_did(), self.own_handle())
         place = f"{self.organisation.lower()}/"
         workspaces = [name for name in self.watched() if self.organisation and name.startswith(place)]
         known = (own, self.owner(), self.peers(), self.github(), self.found(), workspaces)

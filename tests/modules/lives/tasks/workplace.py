@@ -106,7 +106,7 @@ class Workplace:
         identity = identity_of(self.github, self.clock)
         world = World(
             own_did=lambda: "did:plc:ada",
-            own_handle="ada.test",
+            own_handle=lambda: "ada.test",
             owner=lambda: ("did:plc:owner",),
             peers=tuple,
             follows_us=lambda *_: False,

@@ -132,7 +132,7 @@ class SoulInTown:
             await until(lambda: self.room is not None and self.room.is_active)
         world = World(
             own_did=lambda: DID,
-            own_handle="rowan.test",
+            own_handle=lambda: "rowan.test",
             owner=lambda: ("did:plc:owner",),
             peers=tuple,
             follows_us=lambda *_: False,

@@ -76,7 +76,7 @@ async def writer(soul_in_town: SoulInTown, model: ScriptedModel, tmp_path: Path)
     yield CommitmentWriter(
         agent_name="Rowan",
         gateway=gateway,
-        sentences=SentenceAsker("rowan.test", gateway, prompts.prompter, skills, clock),
+        sentences=SentenceAsker(lambda: "rowan.test", gateway, prompts.prompter, skills, clock),
         skills=skills,
         journal=soul_in_town.journal,
         rng=random.Random(7),

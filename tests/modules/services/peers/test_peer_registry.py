@@ -58,7 +58,7 @@ def seen(handle: str = "ada.example", via: Via = "owner_mention", context: str =
 
 
 def opened(path: Path, clock: FakeClock, listed: Sequence[str] = (), reserved: Sequence[str] = ()) -> PeerRegistry:
-    registry = PeerRegistry(path, clock, listed=lambda: listed, reserved=reserved)
+    registry = PeerRegistry(path, clock, listed=lambda: listed, reserved=lambda: reserved)
     registry.is_mutual = True
     return registry
 
@@ -354,7 +354,7 @@ async def voice(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[PeerVoice
         max_retries=0,
     )
     prompter = PromptHome(tmp_path / "home").prompter
-    yield PeerVoice(SentenceAsker("rowan.test", gateway, prompter, SHIPPED, clock), SHIPPED, lambda: SELF)
+    yield PeerVoice(SentenceAsker(lambda: "rowan.test", gateway, prompter, SHIPPED, clock), SHIPPED, lambda: SELF)
     await gateway.aclose()
 
 
@@ -554,7 +554,7 @@ def test_a_candidate_that_speaks_to_us_is_looked_at_again_and_a_like_tells_nothi
         return candidate.failed_scans
 
     registry = PeerRegistry(tmp_path / "peers.json", FakeClock())
-    discovery = PeerDiscovery(registry, OURSELVES)
+    discovery = PeerDiscovery(registry, lambda: OURSELVES)
     registry.register_peer_by_bluesky_handle([Sighting("ada.example.social", "owner_mention", "")])
     for _ in range(3):
         registry.mark_identity_not_found("ada.example.social")

@@ -297,7 +297,7 @@ async def voice(model: ScriptedModel, tmp_path: Path) -> AsyncIterator[RightsVoi
         clock=clock,
         max_retries=0,
     )
-    asker = SentenceAsker("rowan.test", gateway, PromptHome(tmp_path / "home").prompter, SHIPPED, clock)
+    asker = SentenceAsker(lambda: "rowan.test", gateway, PromptHome(tmp_path / "home").prompter, SHIPPED, clock)
     yield RightsVoice(lambda: "mailto:keeper@example.org", asker, SHIPPED)
     await gateway.aclose()
 

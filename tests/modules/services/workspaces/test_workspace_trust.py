@@ -395,7 +395,7 @@ def peers_of(login: str) -> list[str]:
 
 
 def turns_of(login: str, clock: Clock, folder: Path) -> ActingTurns:
-    return ActingTurns(login, lambda _: peers_of(login), clock, folder / f"{login}.json")
+    return ActingTurns(lambda: login, lambda _: peers_of(login), clock, folder / f"{login}.json")
 
 
 def test_each_piece_of_work_is_one_souls_and_the_work_is_shared() -> None:
@@ -433,7 +433,9 @@ async def test_the_others_go_on_acting_while_it_is_found_and_wait_again_where_it
 async def test_only_peers_that_were_seen_within_a_day_count(tmp_path: Path) -> None:
     clock = FakeClock()
     seen_at = clock.now()
-    turns = ActingTurns("wren", lambda since: ["kit"] if seen_at >= since else [], clock, tmp_path / "found.json")
+    turns = ActingTurns(
+        lambda: "wren", lambda since: ["kit"] if seen_at >= since else [], clock, tmp_path / "found.json"
+    )
     key = next(key for key in map(str, range(100)) if is_acting_soul("kit", ["wren"], key))
     assert not turns.ask_for_turn(key)
     await clock.advance(24 * 3600 + 1)

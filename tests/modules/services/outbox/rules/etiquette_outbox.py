@@ -166,7 +166,7 @@ async def open_etiquette_outbox(
     sender = RecordingSender(clock)
     world = World(
         own_did=lambda: OWN,
-        own_handle="soul.example",
+        own_handle=lambda: "soul.example",
         owner=lambda: (OWNER, "owner.example"),
         peers=lambda: (PEER, "peer.example"),
         follows_us=lambda _, did: did in followers,

@@ -106,7 +106,7 @@ async def messaging(tmp_path: Path) -> AsyncIterator[Messaging]:
             journal = Journal(database, console, town.clock, Redactor())
             world = World(
                 own_did=lambda: alice.did,
-                own_handle="alice.test",
+                own_handle=lambda: "alice.test",
                 owner=lambda: (bob.did, "bob.test"),
                 peers=tuple,
                 follows_us=lambda *_: False,
