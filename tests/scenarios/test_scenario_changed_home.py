@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from modules.lives.messages.alarms import OwnerNotices
+from modules.lives.messages.state import MessageState
 from tests.github_moves import rename_account
 from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of
+from tests.scenarios.phone import Phone, look
 from tests.scenarios.workspace_town import SITE, WorkspaceTown, open_workspace
 from town.model.types import ChatRequest, Completion
 
@@ -114,3 +117,26 @@ async def test_handles_that_change_while_it_lives_are_in_the_next_prompt(running
         assert soul.app.services.me.owner_handle == "ada.garden.test"
     async with awake(home) as soul:
         assert soul.app.services.me.bluesky_username == "rowan.garden.test"
+
+
+async def test_after_a_change_of_the_account_notices_go_to_the_conversation_with_the_new_one(
+    running_town: RunningTown,
+) -> None:
+    running_town.mind.answer = lambda _: Completion("Fine.")
+    former, present = Phone(running_town, "owner", "rebecca"), Phone(running_town, "owner", "wren")
+    async with awake(running_town.make_home("rebecca")) as soul:
+        await look(soul)
+        former.says("/status")
+        await look(soul)
+    home = running_town.make_home("rebecca", AGENT_BLUESKY_USERNAME="wren.test")
+    async with awake(home, take_over=True) as soul:
+        await look(soul)
+        present.says("/status")
+        await look(soul)
+        answered = len(present.answers)
+        assert answered
+        services = soul.app.services
+        state = MessageState(services.database, services.clock, services.redactor, services.me)
+        assert await OwnerNotices(state, services.outbox).send("A draft waits.", "notice")
+        await soul.send()
+        assert present.answers[answered:] == ["A draft waits."]

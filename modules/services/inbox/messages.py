@@ -83,8 +83,8 @@ def talk(connection: sqlite3.Connection, conversation_id: str) -> Talk | None:
 
 
 def talk_with(connection: sqlite3.Connection, did: str) -> Talk | None:
-    """Return our conversation with an account, or None."""
-    return _talk(connection, "did = ?", did)
+    """Return our conversation with an account, of several the one stored last; None if none is known."""
+    return _talk(connection, "did = ? ORDER BY rowid DESC LIMIT 1", did)
 
 
 def written_by(connection: sqlite3.Connection, did: str) -> list[str]:
@@ -172,9 +172,14 @@ def settle(
     )
 
 
-def read_anew(connection: sqlite3.Connection) -> None:
+def leave_account(connection: sqlite3.Connection) -> None:
+    """Delete the conversations of an account that the home left: the present one is in none of them."""
+    connection.execute("DELETE FROM direct_conversations")
+    read_anew(connection, "this home belongs to another account now")
+
+
+def read_anew(connection: sqlite3.Connection, outcome: str = "the database was restored from a copy") -> None:
     """Drop waiting messages and read the log from the start: after a restore they may have been answered already."""
-    outcome = "the database was restored from a copy"
     connection.execute("UPDATE direct_messages SET state = 'dropped', outcome = ? WHERE state = 'pending'", (outcome,))
     marks.remove(connection, CURSOR)
 

@@ -32,6 +32,7 @@ from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
 from modules.runtime.service_health import ServiceHealth
 from modules.services.identity.identity import Me
+from modules.services.inbox import messages
 from modules.services.outbox import store
 from modules.services.outbox.types import NON_BLUESKY_KINDS, Intent, IntentState
 from modules.services.pinned_names import PinnedNames
@@ -197,6 +198,7 @@ async def settle_account(database: Database, journal: Journal, clock: Clock, *, 
     def take_over(connection: sqlite3.Connection) -> tuple[None, Entry]:
         _remember(connection, account)
         store.mark_all_undone(connection)
+        messages.leave_account(connection)
         summary = f"This home now belongs to {_named(account)}"
         reason = f"it was {_named(former)}'s, and nothing of that account waits to leave"
         return None, Entry("life", "start", summary, line="warn", reason=reason)
