@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from adapters.github.types import Repo
 from modules.lives.messages.alarms import OwnerNotices
 from modules.lives.messages.state import MessageState
 from tests.github_moves import rename_account
@@ -140,3 +141,27 @@ async def test_after_a_change_of_the_account_notices_go_to_the_conversation_with
         assert await OwnerNotices(state, services.outbox).send("A draft waits.", "notice")
         await soul.send()
         assert present.answers[answered:] == ["A draft waits."]
+
+
+@pytest.mark.parametrize("after", ["beta", ""])
+async def test_a_workspace_of_an_organisation_that_is_set_no_longer_is_left_and_that_is_told(
+    running_town: RunningTown, after: str
+) -> None:
+    async with open_workspace(running_town) as place:
+        beta = place.network.create_account("beta", kind="Organization")
+        new = place.network.create_repo(beta, "www-lil-intdev-new", collaborators=["rowan"])
+        async with awake(place.home(WORKSPACE_ORG="acme"), clock=place.clock) as soul:
+            await looks(place, soul, 1)
+            assert soul.app.services.workspaces.names() == {SITE.full_name}
+            soul.app.services.workspaces.watch(Repo("acme", "asked-for"), requested=True)
+        issue = place.opens("kit", "Which layout?", "Narrow or wide?")
+        running_town.mind.answer = TalkativeMind()
+        async with awake(place.home(WORKSPACE_ORG=after), clock=place.clock) as soul:
+            await looks(place, soul, 3)
+            expected = {"acme/asked-for"} | ({new.full_name} if after else set())
+            assert soul.app.services.workspaces.names() == expected
+            assert not issue.comments
+            assert len([line for line in soul.console.lines if SITE.full_name in line[1]]) == 1
+        async with awake(place.home(WORKSPACE_ORG="acme"), clock=place.clock) as soul:
+            await looks(place, soul, 1)
+            assert SITE.full_name in soul.app.services.workspaces.names()

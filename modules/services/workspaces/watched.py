@@ -82,6 +82,7 @@ NO_ROOM = f"{MOST_WATCHED} repositories are watched already; `/unwatch` makes ro
 GONE_FOR = timedelta(days=7)
 """The time for which a workspace may be missing before it is no longer watched."""
 _STOPPED = "unwatchedAt"
+_ORGANISATION = "organisation"
 
 
 class WatchedWorkspace(FileRecord):
@@ -221,6 +222,22 @@ class WatchedWorkspaces:
         self._file.save()
         return known is not None
 
+    def take_organisation(self, org: str) -> list[WatchedWorkspace]:
+        """Store the organisation that is set; stop watching what only the former one led to, and return that.
+
+        A workspace that was named in a thread stays. Raises `StorageError`.
+        """
+        former = str(self._file.rest.get(_ORGANISATION, "")).lower()
+        if former == org.lower():
+            return []
+        plain = (one for one in self.all() if not (one.requested or one.discovered_in_thread))
+        left = [one for one in plain if one.owner.lower() == former]
+        for one in left:
+            del self._file.records[_key(Repo(one.owner, one.repo))]
+        self._file.rest[_ORGANISATION] = org
+        self._file.save()
+        return left
+
     def stopped_at(self, repo: Repo) -> datetime | None:
         """Return when a repository was last unwatched; None if never, or if it is not among the last `MOST_WATCHED`."""
         return self._stopped().get(_key(repo))
@@ -345,12 +362,16 @@ class OwnWorkspace:
     async def watch_existing(self) -> None:
         """Watch the workspace of the organisation, if none of it is watched. What cannot be read is tried again later.
 
-        A workspace that the owner unwatched is left alone.
+        A workspace that the owner unwatched is left alone; one of an organisation that was set before is unwatched.
 
         Raises:
             StorageError: the watch list cannot be written.
 
         """
+        for one in self.watched.take_organisation(self.org):
+            why = f"WORKSPACE_ORG is {self.org} now" if self.org else "WORKSPACE_ORG is not set any more"
+            summary = f"{one.owner}/{one.repo} is no longer watched: {why}"
+            await self.journal.record(Entry("life", "workspaces", summary, line="info", reason=one.url))
         known = (one for one in self.watched.all() if not one.requested)
         if not self.org or any(one.owner.lower() == self.org.lower() for one in known):
             return
