@@ -7,8 +7,8 @@ if all is in place, so a crash at any point costs at most two more looks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from adapters.atproto.client import Atproto
@@ -16,6 +16,7 @@ from adapters.atproto.records import PROFILE
 from adapters.atproto.types import ServiceErr
 from common.clock import Clock, iso
 from common.result import ApiResult, Err, Ok, answering
+from modules.runtime.database import marks
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import Entry
@@ -29,11 +30,14 @@ from modules.services.presence.policy import (
     autonomous,
     declared,
     honest,
+    says_bot,
 )
 
 _TRIES = 3
 _FIRST_PAUSE_S = 600.0
 _LONGEST_PAUSE_S = 3600.0
+_CONTACT = "disclosure.contact"
+"""The contact that the account states, or may state after a crash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class _Statement:
 
 
 class Disclosure:
-    """Keeps the account's statements true. `label` off changes nothing; an empty contact leaves the bio alone.
+    """Keeps the account's statements true. `label` off changes nothing; a contact that is no longer set is removed.
 
     `contact_line` is the line of the bio with the contact, with `{{contact}}` in it.
 
@@ -74,10 +78,7 @@ class Disclosure:
         self._clock = clock
         self._label = label
         self._operator = operator
-        self._statements = (
-            _Statement(PROFILE, lambda stands: honest(stands, contact=operator.contact, line=contact_line)),
-            _Statement(AUTONOMY, lambda stands: (autonomous(stands, operator), ())),
-        )
+        self._contact_line = contact_line
         self._message_policy = message_policy
         self._settled = False
         self._failing = False
@@ -114,8 +115,7 @@ class Disclosure:
 
     async def _disclose(self) -> ApiResult[str]:
         if not self._label:
-            await self._warn("SOUL_BOT_LABEL is off: the profile does not say that this is a bot, against the customs")
-            return Ok("off")
+            return await self._left_alone()
         result = await self._all_written()
         failed_before, self._failing = self._failing, not result.success
         if isinstance(result, Err):
@@ -128,16 +128,39 @@ class Disclosure:
         return result
 
     @answering
+    async def _left_alone(self) -> ApiResult[str]:
+        found = (await self._atproto.get_record(self._address(PROFILE))).or_raise()
+        says = "still says that this is a bot; remove the label in the app if it should not"
+        if found is None or not says_bot(found.value):
+            says = "does not say that this is a bot, against the customs"
+        await self._warn(f"SOUL_BOT_LABEL is off: the profile {says}")
+        return Ok("off")
+
+    @answering
     async def _all_written(self) -> ApiResult[str]:
-        outcome = "stands"
-        for statement in self._statements:
+        outcome, contact = "stands", self._operator.contact
+        former = await self._database.run(lambda connection: marks.get(connection, _CONTACT))
+        if contact and contact != former:
+            await self._database.run(lambda connection: marks.put(connection, {_CONTACT: contact}))
+        for statement in self._statements(replace(self._operator, former=former)):
             written = (await self._written(statement)).or_raise()
             outcome = "written" if "written" in {outcome, written} else "stands"
+        if former and not contact:
+            await self._database.run(lambda connection: marks.remove(connection, _CONTACT))
         return Ok(outcome)
+
+    def _statements(self, operator: Operator) -> Sequence[_Statement]:
+        def profile(stands: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+            return honest(stands, contact=operator.contact, line=self._contact_line, former=operator.former)
+
+        return _Statement(PROFILE, profile), _Statement(AUTONOMY, lambda stands: (autonomous(stands, operator), ()))
+
+    def _address(self, collection: str) -> str:
+        return f"at://{self._atproto.did}/{collection}/self"
 
     @answering
     async def _written(self, statement: _Statement) -> ApiResult[str]:
-        address = f"at://{self._atproto.did}/{statement.collection}/self"
+        address = self._address(statement.collection)
         tried: Err = Err("it kept changing meanwhile", kind="transient")
         for _ in range(_TRIES):
             found = (await self._atproto.get_record(address)).or_raise()

@@ -28,12 +28,16 @@ Level = Literal["collaborative", "automated"]
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The person responsible for the account, as it states: handle, DID and, unless it is "", a contact."""
+    """The person responsible for the account, as it states: handle, DID and, unless it is "", a contact.
+
+    `former` is the contact that the account stated before, "" if it stated none: without a contact now, it goes.
+    """
 
     handle: str
     did: str
     contact: str = ""
     level: Level = "automated"
+    former: str = ""
 
 
 def operator_of(settings: Settings) -> Operator:
@@ -101,19 +105,35 @@ def autonomous(record: Mapping[str, Any], operator: Operator) -> dict[str, Any]:
     party = {**(stood if isinstance(stood, dict) else {}), "name": f"@{operator.handle}", "did": operator.did}
     if operator.contact:
         party["contact"] = operator.contact
+    elif operator.former and party.get("contact") == operator.former:
+        del party["contact"]
     return {**record, "level": operator.level, "usesGenerativeAI": True, "responsibleParty": party}
 
 
-def honest(profile: Mapping[str, Any], *, contact: str, line: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+def honest(
+    profile: Mapping[str, Any], *, contact: str, line: str, former: str = ""
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return a profile record that says what we are, and why it could not say all of it. Existing text stays.
 
     `line` is the line of the bio with the contact, with `{{contact}}` in it; the text before that identifies the line
-    later.
+    later. Without a contact the line with the `former` one goes.
     """
     labels, label_problem = _with_label(profile.get("labels"))
-    bio, bio_problem = _with_contact(profile.get("description"), contact, line)
-    changed = {**profile, **({"labels": labels} if labels else {}), **({"description": bio} if bio else {})}
+    stood = bio if isinstance(bio := profile.get("description"), str) else ""
+    said, bio_problem = _with_contact(stood, contact, line, former)
+    changed = {**profile, **({"labels": labels} if labels else {}), **({"description": said} if said != stood else {})}
     return changed, tuple(problem for problem in (label_problem, bio_problem) if problem)
+
+
+def says_bot(profile: Mapping[str, Any]) -> bool:
+    """Return whether a profile record has the label `bot`."""
+    labels = profile.get("labels")
+    return isinstance(labels, dict) and _has_bot(labels.get("values"))
+
+
+def _has_bot(values: object) -> bool:
+    given = values if isinstance(values, list) else []
+    return any(isinstance(value, dict) and value.get("val") == BOT_LABEL for value in given)
 
 
 def _with_label(labels: object) -> tuple[dict[str, Any] | None, str]:
@@ -122,18 +142,18 @@ def _with_label(labels: object) -> tuple[dict[str, Any] | None, str]:
     values = labels.get("values") if isinstance(labels, dict) else None
     if not isinstance(labels, dict) or not isinstance(values, list):
         return None, "The profile's labels are of an unknown kind: the label bot could not be put beside them"
-    if any(isinstance(value, dict) and value.get("val") == BOT_LABEL for value in values):
+    if _has_bot(values):
         return labels, ""
     if len(values) >= _MAX_LABELS:
         return labels, f"The profile has {len(values)} labels already: there is no room for the label bot"
     return {**labels, "values": [*values, {"val": BOT_LABEL}]}, ""
 
 
-def _with_contact(description: object, contact: str, line: str) -> tuple[str, str]:
-    bio = description if isinstance(description, str) else ""
-    if not contact:
-        return bio, ""
+def _with_contact(bio: str, contact: str, line: str, former: str) -> tuple[str, str]:
     lines = bio.split("\n") if bio else []
+    if not contact:
+        stated = interpolate(line, {"contact": former}) if former else None
+        return "\n".join(stands for stands in lines if stands != stated), ""
     begins = line.partition("{{contact}}")[0]
     ours = [number for number, stands in enumerate(lines) if stands.startswith(begins)]
     kept = [stands for number, stands in enumerate(lines) if number not in ours]

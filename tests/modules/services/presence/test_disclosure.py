@@ -71,12 +71,16 @@ async def test_what_stands_is_kept_and_nothing_is_written_twice(account: Account
 
 
 async def test_turned_off_it_leaves_the_profile_alone_and_warns(account: Account) -> None:
-    account.put(displayName="Rowan", labels=BOT)
-    before = account.profile()
-    assert await account.disclosure(label=False, contact="someone@example.com").ensure() == Ok("off")
-    assert account.profile() == before
+    told = []
+    for labels in ({"labels": BOT}, {}):
+        account.put(displayName="Rowan", **labels)
+        before = account.profile()
+        assert await account.disclosure(label=False, contact="someone@example.com").ensure() == Ok("off")
+        assert account.profile() == before
+        told.append(account.warnings()[-1])
     assert account.autonomy() is None
-    assert len(account.warnings()) == 1
+    assert told == account.warnings()
+    assert told[0] != told[1]
     assert await account.points() == []
 
 
@@ -137,6 +141,24 @@ async def test_a_record_for_programs_says_who_answers_for_the_account(account: A
     await account.clock.advance(86_400)
     assert await account.disclosure(contact="someone@example.com").ensure() == Ok("stands")
     assert account.autonomy() == said
+
+
+async def test_a_contact_that_is_no_longer_set_is_removed_and_what_others_wrote_stays(
+    account: Account,
+) -> None:
+    account.put(description=f"I like roofs.\n{CONTACT}see the harbour office")
+    assert await account.disclosure().ensure() == Ok("written")
+    assert account.profile()["description"] == f"I like roofs.\n{CONTACT}see the harbour office"
+    account.put(description="I like roofs.")
+    assert await account.disclosure(contact="someone@example.com").ensure() == Ok("written")
+    assert await account.disclosure().ensure() == Ok("written")
+    said = account.autonomy()
+    assert said
+    assert (account.profile()["description"], said["responsibleParty"]) == (
+        "I like roofs.",
+        {"name": "@owner.test", "did": OWNER},
+    )
+    assert await account.disclosure().ensure() == Ok("stands")
 
 
 @pytest.mark.parametrize(
