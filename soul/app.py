@@ -106,6 +106,7 @@ class App:
         """Prepare everything that needs no login. Raises `Fatal` if that fails."""
         await self.control_watch.tell()
         await self.services.self_keeper.wake()
+        await self.services.identity.tell_former_name(self.services.database, self.services.journal)
         await self.services.knowledge.wake()
         await self.lives.turn_services.wake()
 

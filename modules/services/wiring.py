@@ -79,6 +79,7 @@ class Knowledge:
     def __init__(
         self,
         settings: Settings,
+        home: Home,
         stores: Stores,
         *,
         database: Database,
@@ -92,6 +93,7 @@ class Knowledge:
         memories, files = stores.memories, stores.owner_files
         self.stores = stores
         self.timezone = zone
+        self._workspace = home.workspace if settings.soul_workspace == "store" else None
         self.profiles = Profiles(database, clock)
         self.recall = MemoryRecall(memories, clock, estimate)
         self.memory_file = MemoryFile(store=memories, database=database, files=files, clock=clock)
@@ -108,13 +110,20 @@ class Knowledge:
         self._clock = clock
 
     async def wake(self) -> None:
-        """At start, import what people changed in the files by hand."""
+        """At start, tell of files that are not read, and import what people changed in the files by hand."""
+        if unread := self._files_left_at_home():
+            summary = f"Not read, as SOUL_WORKSPACE is store: {', '.join(unread)} in the folder workspace"
+            await self._journal.record(Entry("life", "start", summary, line="warn", reason="delete or move them"))
         await self.onboarding.wake()
         try:
             await self.refresh()
         except (PolicyBlocked, Transient) as error:
             summary = "The files of memory could not be brought in step with it"
             await self._journal.record(Entry("error", "memory", summary, line="warn", reason=str(error)))
+
+    def _files_left_at_home(self) -> list[str]:
+        """Return the pages in the folder `workspace` if the files of the SOUL are in the store."""
+        return sorted(one.name for one in self._workspace.glob("*.md")) if self._workspace else []
 
     async def refresh(self) -> None:
         """Update the files that are views of memory."""

@@ -369,6 +369,7 @@ class Services(BaseServices):
         )
         return Knowledge(
             settings,
+            home,
             stores,
             database=database,
             skills=self.skills,

@@ -12,7 +12,7 @@ from modules.lives.messages.state import MessageState
 from tests.github_moves import rename_account
 from tests.running_town import RunningSoul, RunningTown, awake, call, prompt_of
 from tests.scenarios.phone import Phone, look
-from tests.scenarios.workspace_town import SITE, WorkspaceTown, open_workspace
+from tests.scenarios.workspace_town import DAY_S, SITE, WorkspaceTown, open_workspace
 from town.model.types import ChatRequest, Completion
 
 pytestmark = pytest.mark.slow
@@ -165,3 +165,44 @@ async def test_a_workspace_of_an_organisation_that_is_set_no_longer_is_left_and_
         async with awake(place.home(WORKSPACE_ORG="acme"), clock=place.clock) as soul:
             await looks(place, soul, 1)
             assert SITE.full_name in soul.app.services.workspaces.names()
+
+
+async def test_a_name_that_the_self_does_not_have_is_told_until_it_has(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    async with awake(home) as soul:
+        assert not told(soul, "AGENT_NAME")
+    home = running_town.make_home("rowan", AGENT_NAME="Wren")
+    for _ in range(2):
+        async with awake(home) as soul:
+            assert len(told(soul, "AGENT_NAME")) == 1
+    home.self_md.write_text(home.self_md.read_text().replace("rowan", "Wren"))
+    async with awake(home) as soul:
+        assert not told(soul, "AGENT_NAME")
+
+
+async def test_files_of_the_home_that_are_not_read_are_told(running_town: RunningTown) -> None:
+    home = running_town.make_home("rowan")
+    home.workspace.mkdir(exist_ok=True)
+    (home.workspace / "USER.md").write_text("My name is Ada, I keep bees.")
+    async with awake(home) as soul:
+        assert not told(soul, "SOUL_WORKSPACE")
+    async with awake(running_town.make_home("rowan", SOUL_WORKSPACE="store")) as soul:
+        (line,) = told(soul, "SOUL_WORKSPACE")
+        assert "USER.md" in line
+
+
+def told(soul: RunningSoul, about: str) -> list[str]:
+    """Return the lines for the owner that name a setting."""
+    return [message for _, message, _ in soul.console.lines if about in message]
+
+
+async def test_a_workspace_that_is_archived_is_no_longer_watched(running_town: RunningTown) -> None:
+    async with open_workspace(running_town) as place:
+        place.opens("kit", "A counter", "It counts.", "work")
+        async with awake(place.home(WORKSPACE_ORG="acme"), clock=place.clock) as soul:
+            await looks(place, soul, 1)
+            place.repo.archived = True
+            place.clock.ahead += DAY_S
+            await looks(place, soul, 3)
+            assert not soul.app.services.workspaces.names()
+            assert len(told(soul, "archived")) == 1

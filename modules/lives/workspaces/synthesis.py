@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from adapters.github.client import GitHub
-from adapters.github.types import Issue, Repo
+from adapters.github.types import Issue, Repo, Repository
 from common.clock import Clock, parse_iso
 from common.result import GONE, Err
 from common.text.github_text import without_mentions
@@ -258,11 +258,18 @@ class SynthesisStep(CycleStep):
     async def _plans(self, repo: Repo) -> list[Issue] | None:
         """Return the newest plans; None if enough of them are open, or if we may not push there."""
         found = (await self.github.get_repository(repo)).or_else(None)
-        if found is None or not found.can_push or found.archived:
+        if found is None or not found.can_push or await self._is_left(found):
             return None
         listed = await self.github.list_issues(repo, state="all", labels=(PLAN_LABEL,), limit=_MOST_PLANS)
         plans = [issue for issue in listed.or_else(()) if not issue.is_pull_request]
         return plans if listed.success and sum(issue.state == "open" for issue in plans) < MOST_OPEN_PLANS else None
+
+    async def _is_left(self, found: Repository) -> bool:
+        """Stop watching a workspace that is archived, where nobody can write, until the owner orders it anew."""
+        if found.archived and self.workspaces.unwatch(found.repo):
+            summary = f"{found.full_name} is no longer watched: it is archived"
+            await self.journal.record(Entry("life", "workspaces", summary, line="info", reason=found.html_url))
+        return found.archived
 
     async def _plan(self, one: PolledWorkspace, work: Sequence[Issue], plans: Sequence[Issue]) -> str:
         """Propose a plan of those issues that may go into one; return what was recorded, or "" if none is made."""

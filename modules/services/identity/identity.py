@@ -13,7 +13,11 @@ from common.person import INVALID_HANDLE
 from common.settings import Settings
 from common.text.markdown import Heading, joined_lines, outline
 from common.text.strings import straighten
+from modules.runtime.database import marks
+from modules.runtime.database.database import Database
 from modules.runtime.home import Home, read_self
+from modules.runtime.journal.rows import Journal
+from modules.runtime.journal.types import Entry
 from modules.services.identity.self_mechanics import DailyRitual, SocialMechanics, parse_social_mechanics, read_rituals
 
 
@@ -301,6 +305,10 @@ def _is_separator(row: str) -> bool:
     return "-" in row and _CELL_RULE.fullmatch(row) is not None
 
 
+_NAME = "identity.name"
+"""The name in the settings when SELF.md was last not at odds with it."""
+
+
 class Identity:
     """Reads SELF.md again for each call, as it changes."""
 
@@ -311,6 +319,17 @@ class Identity:
     @property
     def display_name(self) -> str:
         return extract_display_name(read_self(self._home), fallback="Agent", agent_name=self._agent_name)
+
+    async def tell_former_name(self, database: Database, journal: Journal) -> None:
+        """At start, tell the owner if SELF.md has the SOUL's former name but not the one that is set now."""
+        name, text = self._agent_name, self.text().casefold()
+        former = await database.run(lambda connection: marks.get(connection, _NAME))
+        if former and former.casefold() in text and name.casefold() not in text:
+            summary = f"SELF.md still calls your SOUL {former}: AGENT_NAME is {name}"
+            reason = "edit SELF.md, or ask your SOUL to rewrite it"
+            await journal.record(Entry("life", "start", summary, line="warn", reason=reason))
+        elif former != name:
+            await database.run(lambda connection: marks.put(connection, {_NAME: name}))
 
     def text(self) -> str:
         """Return SELF.md; "" if it cannot be read."""
