@@ -78,6 +78,18 @@ async def test_a_soul_with_the_token_of_another_account_acts_as_that_account(run
         assert [comment.author.login for comment in issue.comments] == ["wren"]
 
 
+async def test_the_identity_post_names_the_account_of_the_token(running_town: RunningTown) -> None:
+    async with open_workspace(running_town) as place:
+        running_town.mind.answer = lambda _: Completion("I look after roofs, and I like those of tin best.")
+        wren = place.network.find("wren")
+        assert wren
+        async with awake(place.home(AGENT_GITHUB_TOKEN=wren.token), clock=place.clock) as soul:
+            await soul.app.scheduler.run_guarded("peers")
+            await soul.send()
+        (post,) = running_town.texts("rowan")
+        assert "`wren`" in post
+
+
 def rename_on_bluesky(town: RunningTown, did: str, handle: str) -> None:
     """Give an account on Bluesky another handle, which no method of the town does."""
     homes, dids = (vars(town.network)[name] for name in ("_homes", "_dids"))

@@ -8,7 +8,7 @@ and about a peer, come from the model.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -145,9 +145,13 @@ _OPEN = frozenset({"held", "pending", "sending"})
 
 @dataclass(slots=True, kw_only=True)
 class OwnIdentity:
-    """Keeps the identity post in place, and tells the registry whether it exists."""
+    """Keeps the identity post in place, and tells the registry whether it exists.
+
+    `learn_login` takes over our present login on GitHub into `me`, and raises `Transient` while it is unknown.
+    """
 
     me: Me
+    learn_login: Callable[[], Awaitable[object]]
     path: Path
     atproto: Atproto
     outbox: Outbox
@@ -183,6 +187,7 @@ class OwnIdentity:
             SoulError: the model or the budget does not allow it now.
 
         """
+        await self.learn_login()
         if not is_github_username(self.me.github_username):
             return "no account on GitHub is set"
         now = self.clock.monotonic()

@@ -20,8 +20,14 @@ from soul.composition.services import Services
 
 def build_own_identity(services: Services, sentences: SentenceAsker) -> OwnIdentity:
     """Build the part that makes sure that our identity post exists."""
+
+    async def learn_login() -> None:
+        if services.github.configured:
+            await services.trust.people()
+
     return OwnIdentity(
         me=services.me,
+        learn_login=learn_login,
         path=services.home.memory / "identity_post.json",
         atproto=services.atproto,
         outbox=services.outbox,
