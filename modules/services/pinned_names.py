@@ -4,8 +4,10 @@ A login, a handle and the name of a repository can pass to somebody else, so the
 on GitHub, the DID on Bluesky. If another id answers, the name gives no rights until the owner accepts it. Written
 atomically after each change and kept across versions.
 
-A repository can be deleted and recreated by somebody else, or move: then its old name is refused until the owner
-accepts the new repository. The check is made before an act on GitHub is admitted, and again before the act leaves.
+A repository can be deleted and recreated by somebody else, or be transferred: then its old name is refused until the
+owner accepts the new repository. The check is made before an act on GitHub is admitted, and again before it leaves. One
+that its owner renamed is followed. All names pinned to one id are names of one repository: what was decided under an
+earlier one holds under the present one.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Literal
 from adapters.github.client import GitHub
 from adapters.github.types import Repo, Repository
 from common.clock import Clock, iso
-from common.result import ApiResult, Err, Ok, answering
+from common.result import LASTING, ApiResult, Err, Ok, answering
 from modules.runtime.journal.types import Entry
 from modules.runtime.record_file import FileRecord, Moment, RecordFile
 
@@ -67,6 +69,12 @@ class PinnedNames:
         """Return the id of a name; None if it was never seen."""
         known = self._file.records.get(_key(kind, name))
         return known.id if known else None
+
+    def same_as(self, kind: Kind, name: str) -> list[str]:
+        """Return all names that are pinned to the id of a name, that name first."""
+        pinned, own = self.get(kind, name), name.lower()
+        same = (one for one in self._file.records.values() if (one.kind, one.id) == (kind, pinned))
+        return [name, *(one.name for one in same if one.name.lower() != own)]
 
     def since(self, kind: Kind, name: str) -> datetime | None:
         """Return since when a name has its id; None if it was never seen."""
@@ -143,14 +151,17 @@ class RepositoryIdentity:
     names: PinnedNames
 
     @answering
-    async def check(self, repo: Repo) -> ApiResult[Repository]:
+    async def check(self, repo: Repo, *, follow: bool = False) -> ApiResult[Repository]:
         """Return the repository under this name, or an `AnotherRepositoryErr` if it is another one.
 
-        Raises `StorageError`.
+        With `follow`, one that its owner renamed is returned, under its present name. Raises `StorageError`.
         """
         answered, name = (await self.github.get_repository(repo)).or_raise(), repo.full_name
         if answered.full_name.lower() != name.lower():
-            return AnotherRepositoryErr(f"{name} leads to {answered.full_name} now", "invalid")
+            is_renamed = follow and answered.repo.owner.lower() == repo.owner.lower()
+            if not is_renamed or not await self.names.check("repository", name, str(answered.id)):
+                return AnotherRepositoryErr(f"{name} leads to {answered.full_name} now", "invalid")
+            name = answered.full_name
         if not await self.names.check("repository", name, str(answered.id)):
             return AnotherRepositoryErr(
                 f"{name} is another repository than when it was first seen; /trust repository:{name} accepts it",
@@ -158,15 +169,19 @@ class RepositoryIdentity:
             )
         return Ok(answered)
 
-    async def write_refusal(self, repo: Repo) -> Err | None:
-        """Return why nothing may be written there, or None; a missing repository is left for the write to report."""
-        found = await self.check(repo)
-        return found if isinstance(found, Err) and found.kind != "not_found" else None
+    async def names_of(self, repo: Repo) -> list[str]:
+        """Return the names under which this repository was seen, `repo` first; a new name is pinned before.
 
-    def since(self, repo: Repo) -> str:
+        Raises `StorageError`, and `Transient` if a new name cannot be read now.
+        """
+        if self.names.get("repository", repo.full_name) is None:
+            (await self.check(repo)).or_else(None, *LASTING)
+        return self.names.same_as("repository", repo.full_name)
+
+    def since(self, name: str) -> str:
         """Return since when the name stands for its current repository, ISO-8601 UTC; "" if it is not known.
 
         Whatever was said about the name before was about another repository.
         """
-        since = self.names.since("repository", repo.full_name)
+        since = self.names.since("repository", name)
         return iso(since) if since else ""

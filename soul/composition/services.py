@@ -278,6 +278,7 @@ class Services(BaseServices):
             outbox=self.outbox,
             watched=self.workspaces,
             finder=WorkspaceFinder(self.github, clock),
+            names=self.pinned_names,
             journal=journal,
             clock=clock,
         )

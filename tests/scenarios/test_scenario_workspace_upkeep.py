@@ -20,7 +20,7 @@ from adapters.github.types import Repo
 from common.result import Ok
 from modules.lives.workspaces.issue_upkeep import MOST_LED_TO
 from modules.lives.workspaces.perceive import WorkspacePerceiver
-from modules.services.claims.lease_store import PLAN_AWARENESS
+from modules.services.claims.lease_store import PLAN_AWARENESS, TaskOrders, TaskPlace
 from modules.services.claims.policy import PlanComment, claims_on
 from modules.services.github_threads import THREAD, thread_of
 from modules.services.peers.policy import PeerClaim
@@ -131,7 +131,8 @@ async def test_each_open_plan_is_seen_however_many_came_after_it(
     for number in range(100):
         workspace.open("mallory", f"A question {number}")
     services = souls[0].app.services
-    seen = await WorkspacePerceiver(services.github, services.workspaces, services.trust, services.clock).look()
+    orders = TaskOrders(services.work, services.events.publish)
+    seen = await WorkspacePerceiver(services.github, services.workspaces, services.trust, orders, services.clock).look()
     assert {plan.number for one in seen.workspaces for plan in one.plans} == numbers
     assert await is_planned(services.github, SITE, planned.number) == Ok(data=True)
 
@@ -330,7 +331,7 @@ async def test_a_workspace_that_is_gone_costs_that_one_only(running_town: Runnin
         assert len(lines(life, "Plans could not be read")) == 1
 
 
-async def test_a_workspace_that_its_owner_renamed_is_watched_under_the_new_name(
+async def test_a_workspace_that_its_owner_renamed_is_watched_under_the_new_name_with_the_orders_for_its_tasks(
     running_town: RunningTown, town_github: TownGitHub
 ) -> None:
     repo = town_github.add_repo(SITE.name)
@@ -339,10 +340,14 @@ async def test_a_workspace_that_its_owner_renamed_is_watched_under_the_new_name(
         watched = life.app.services.workspaces
         watched.watch(SITE)
         await life.app.scheduler.run_guarded(PLAN_AWARENESS)
+        orders = TaskOrders(life.app.services.work, life.app.services.events.publish)
+        await orders.leave(TaskPlace(SITE, 1, 1))
         town_github.network.rename_repo(repo, f"{SITE.name}-2")
         for _ in range(2):
             outcome = await life.app.scheduler.run_guarded(PLAN_AWARENESS)
         assert outcome.reason == "1 plan with 2 tasks: 2 free"
+        new = Repo(SITE.owner, f"{SITE.name}-2")
+        assert [await orders.is_left(TaskPlace(new, 1, number)) for number in (1, 2)] == [True, False]
         assert [(one.repo, one.active_plan_issues) for one in watched.all()] == [(f"{SITE.name}-2", (1,))]
 
 

@@ -7,7 +7,7 @@ Only `after` changes a record. A `new` thread was found but not read, an `active
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
@@ -220,6 +220,17 @@ class GitHubState:
     def known(self, key: str) -> Engagement | None:
         """Return the record of a thread, or None."""
         return self._file.records.get(key)
+
+    def take_over(self, waiting: WaitingThread, names: Iterable[str]) -> None:
+        """Continue the record of a thread from an earlier name of its repository, one of `names`, unless it has one.
+
+        Raises `StorageError`.
+        """
+        records, key = self._file.records, waiting.talk_key
+        earlier = (replace(waiting, repo=name).talk_key for name in names)
+        if key not in records and (known := next((one for one in earlier if one in records), None)):
+            records[key] = records.pop(known).replace(owner=waiting.place.owner, repo=waiting.place.name)
+            self._file.save()
 
     def note(self, key: str, event: EngagementEvent) -> None:
         """Update the record of a thread by an event. Raises `StorageError`."""

@@ -180,8 +180,10 @@ class ThreadHandler(Handler):
 
     async def handle(self, item: WorkItem) -> Disposition:
         waiting = thread_of(item)
+        names = await self.foreign.rules.identity.names_of(waiting.place)
+        self.state.take_over(waiting, names)
         self.state.note(waiting.talk_key, Tracked(waiting, waiting.url_at(self.github.address)))
-        if (ours := await self._unsent(waiting)) is not None:
+        if (ours := await self._unsent(waiting, names)) is not None:
             held = ours.state == "held"
             what = "a review" if ours.kind == "review" else "a comment"
             reason = f"{what} of ours waits for the owner's approval" if held else f"{what} of ours is on its way"
@@ -213,9 +215,13 @@ class ThreadHandler(Handler):
             return Disposition(act, decision.code, decision.reason)
         return await self._answer(item, thread, known, decision, pull)
 
-    async def _unsent(self, waiting: WaitingThread) -> Intent | None:
-        """Return a comment or review of ours for the same thread that was accepted but not published yet, or None."""
-        said = await self.outbox.at_place(_IN_WORDS, waiting.key)
+    async def _unsent(self, waiting: WaitingThread, names: Sequence[str]) -> Intent | None:
+        """Return a comment or review of ours for the same thread that was accepted but not published yet, or None.
+
+        `names` are those of its repository.
+        """
+        keys = [replace(waiting, repo=name).key for name in names]
+        said = [one for key in keys for one in await self.outbox.at_place(_IN_WORDS, key)]
         return next((one for one in said if one.state in ACTIVE_STATES - {"done"}), None)
 
     async def _read(self, waiting: WaitingThread, us: Account) -> IssueThread | Disposition:

@@ -9,6 +9,7 @@ from common.clock import Clock
 from common.result import ApiResult, Err, Ok, answering
 from modules.lives.workspaces.types import Poll, PolledWorkspace
 from modules.lives.workspaces.wanted import WORK_LABEL
+from modules.services.claims.lease_store import TaskOrders
 from modules.services.plans.plan_text import TITLE_MARK, parse_plan
 from modules.services.plans.types import MOST_PLANS, PLAN_LABEL, FoundPlan
 from modules.services.workspaces.trust import MOST_PEOPLE, WorkspaceTrust, by_login
@@ -24,9 +25,17 @@ class WorkspacePerceiver:
     counts are requested as well, so that no number of other issues hides them.
     """
 
-    def __init__(self, github: GitHub, workspaces: WatchedWorkspaces, trust: WorkspaceTrust, clock: Clock) -> None:
+    def __init__(
+        self,
+        github: GitHub,
+        workspaces: WatchedWorkspaces,
+        trust: WorkspaceTrust,
+        orders: TaskOrders,
+        clock: Clock,
+    ) -> None:
         self._github = github
         self._trust = trust
+        self._orders = orders
         self._workspaces = workspaces
         self._clock = clock
 
@@ -48,6 +57,7 @@ class WorkspacePerceiver:
                 repo = Repo(one.owner, one.repo)
                 found = await self._issues_of(repo)
                 if isinstance(found, Err) and has_moved(found) and (new := await self._trust.renamed(repo)):
+                    await self._orders.follow(repo, new)
                     self._workspaces.rename(repo, new)
                     unread.append(f"{repo.full_name} is {new.full_name} now, and read from the next look on")
                     continue

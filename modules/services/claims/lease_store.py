@@ -120,6 +120,12 @@ class TaskOrders:
         row = await self.table.get(TASK, place.row.key)
         return row is not None and is_left(row)
 
+    async def follow(self, repo: Repo, new: Repo) -> None:
+        """Leave the tasks alone under the new name of their repository that were to be left alone under `repo`."""
+        for row in await self.table.newest(TASK, _MOST_ROWS, key_prefix=f"{repo.full_name}#"):
+            if is_left(row):
+                await self.leave(replace(place_of(row), repo=new))
+
     async def meant(self, words: str, repo: Repo | None = None) -> TaskPlace:
         """Return the place of the task that `3`, `owner/repo#12/3` or `owner/repo#12/task-3` names.
 

@@ -29,7 +29,6 @@ from modules.runtime.journal.types import Entry
 from modules.runtime.llm.gateway import LLMGateway
 from modules.services.agent.verdicts import without_quotation_marks
 from modules.services.outbox import store
-from modules.services.outbox import store as outbox_rows
 from modules.services.outbox.bodies import KnownBody
 from modules.services.outbox.github_bodies import (
     GITHUB_KINDS,
@@ -151,7 +150,8 @@ class RepositoryRules:
     async def verdict(self, repo: Repo, importance: Importance) -> RepositoryVerdict:
         """Return whether a repository accepts us.
 
-        The owner's no is final. The owner's yes counts while the rules stay as they were, unless they are an attack.
+        The owner's no is final, under each name of the repository. The owner's yes counts under this name while the
+        rules stay as they were, unless they are an attack.
         Concurrent callers wait for the same answer. What was said or found about another repository under the same name
         does not count.
 
@@ -167,12 +167,12 @@ class RepositoryRules:
         if isinstance(known, Err):
             unread = NoSuchRepository if known.kind == "not_found" else Transient
             raise unread(known.error, retry_after=known.retry_after)
-        since = self.identity.since(repo)
-        said = await self.database.run(
-            lambda connection: outbox_rows.said_by_owner(connection, ASKED, repo.full_name, since)
+        since, names = self.identity.since(repo.full_name), await self.identity.names_of(repo)
+        said, *elsewhere = await self.database.run(
+            lambda rows: [store.said_by_owner(rows, ASKED, name, self.identity.since(name)) for name in names]
         )
-        if said and said.rejected:
-            return RepositoryVerdict(VerdictCode.OWNER_NO, at=said.created_at)
+        if no := next((one for one in (said, *elsewhere) if one and one.rejected), None):
+            return RepositoryVerdict(VerdictCode.OWNER_NO, at=no.created_at)
         async with self._asking:
             before = await self.database.run(lambda connection: _stored(connection, repo.full_name, since))
             kept = before if before and is_fresh(before, self.clock.since) else None
@@ -184,7 +184,7 @@ class RepositoryRules:
 
     async def conditions(self, repo: Repo) -> tuple[Condition, ...]:
         """Return the conditions that were found last, without reading anything again."""
-        since = self.identity.since(repo)
+        since = self.identity.since(repo.full_name)
         kept = await self.database.run(lambda connection: _stored(connection, repo.full_name, since))
         return kept.conditions if kept else ()
 
@@ -339,11 +339,11 @@ class ForeignRepositories:
         body = action.body
         if not isinstance(body, OnGitHub) or action.kind in NOT_IN_A_REPOSITORY or not self.github.configured:
             return ()
-        repo = repo_of(body)
-        known = await self.rules.identity.check(repo)
+        known = await self.rules.identity.check(repo_of(body), follow=True)
         if isinstance(known, AnotherRepositoryErr):
             return [Verdict(SAME_REPOSITORY, "block", known.error, value=VerdictCode.ANOTHER, instead="silence")]
-        if action.kind not in ASKED or not self.is_foreign(body.repo):
+        repo = known.data.repo if isinstance(known, Ok) else repo_of(body)
+        if action.kind not in ASKED or not self.is_foreign(repo.full_name):
             return ()
         said = [await self._welcome(repo, action)]
         if isinstance(body, PullRequestBody) and said[0].says != "block":

@@ -170,11 +170,8 @@ class WorkspaceTrust:
 
     async def renamed(self, repo: Repo) -> Repo | None:
         """Return the present name of a repository that its owner renamed, and pin it; None if it is another one."""
-        found = (await self.github.get_repository(repo)).or_else(None)
-        if found is None or found.repo.owner.lower() != repo.owner.lower():
-            return None
-        is_same = str(found.id) == self.names.get("repository", repo.full_name)
-        return found.repo if is_same and await self.names.check("repository", found.full_name, str(found.id)) else None
+        found = (await self._identity.check(repo, follow=True)).or_else(None)
+        return found.repo if found else None
 
     def has_passed_on(self, repo: Repo) -> bool:
         """Return whether at the last look the name belonged to another repository, which waits for the owner."""

@@ -27,6 +27,7 @@ from modules.runtime.record_file import FileRecord, Moment, RecordFile
 from modules.services.outbox.github_bodies import IssueBody, RepositoryBody
 from modules.services.outbox.outbox import Outbox
 from modules.services.outbox.types import Intent, ProposedAction
+from modules.services.pinned_names import PinnedNames
 from modules.services.workspaces.addresses import WORKSPACE_PREFIX
 
 KNOWN_FOR_S = 600.0
@@ -356,13 +357,15 @@ class OwnWorkspace:
     outbox: Outbox
     watched: WatchedWorkspaces
     finder: WorkspaceFinder
+    names: PinnedNames
     journal: Journal
     clock: Clock
 
     async def watch_existing(self) -> None:
         """Watch the workspace of the organisation, if none of it is watched. What cannot be read is tried again later.
 
-        A workspace that the owner unwatched is left alone; one of an organisation that was set before is unwatched.
+        A workspace that the owner unwatched is left alone, also under a new name; one of an organisation that was set
+        before is unwatched.
 
         Raises:
             StorageError: the watch list cannot be written.
@@ -376,7 +379,12 @@ class OwnWorkspace:
         if not self.org or any(one.owner.lower() == self.org.lower() for one in known):
             return
         found = (await self.finder.find_existing_workspace(self.org)).or_else(None)
-        if found and self.watched.watch(found.repo):
+        if found is None:
+            return
+        await self.names.check("repository", found.full_name, str(found.id))
+        names = self.names.same_as("repository", found.full_name)
+        is_stopped = any(self.watched.stopped_at(Repo(*one.split("/"))) for one in names)
+        if not is_stopped and self.watched.watch(found.repo):
             await self._tell_joined(found)
 
     async def create_workspace(self, request: WorkspaceRequest) -> Creation:

@@ -55,6 +55,7 @@ _TIDY_AGAIN_AFTER, _PLAN_AGAIN_AFTER = timedelta(hours=24), timedelta(hours=1)
 def build_workspace_loop(services: Services, claims: Claims, can_do: CanDo) -> Loop:
     """Build the loop over the workspaces, which offers the tasks that the SOUL `can_do`."""
     room, acting = services.integrations, claims.acting
+    orders = TaskOrders(services.work, services.events.publish)
     writer = GitHubWriter(services.outbox, _TIDY_AGAIN_AFTER)
     services.events.subscribe(EditWasLost, LostEditNotice(writer, services.journal, services.phrases.phrase).tell)
     steps = [
@@ -65,7 +66,7 @@ def build_workspace_loop(services: Services, claims: Claims, can_do: CanDo) -> L
         *task_steps(services, claims, can_do),
     ]
     return PlanAwarenessLoop(
-        perceiver=WorkspacePerceiver(services.github, services.workspaces, services.trust, services.clock),
+        perceiver=WorkspacePerceiver(services.github, services.workspaces, services.trust, orders, services.clock),
         cycle=Cycle(steps, lambda: services.attention.free, services.journal),
         workspaces=services.workspaces,
         own=services.own_workspace,

@@ -91,7 +91,7 @@ class GitHubSender(ChangeSender[WithWords]):
 
     @answering
     async def _closed(self, intent: Intent) -> ApiResult[int]:
-        body, closed = self._body(intent), 0
+        body, closed = await self._present(intent), 0
         for one in await self._own(body):
             if mark(intent.id) not in one.body or _sent(one).id == intent.result_id:
                 continue

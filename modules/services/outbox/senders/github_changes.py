@@ -53,17 +53,25 @@ class ChangeSender(ABC, Generic[B]):
     async def _sent(self, intent: Intent) -> ApiResult[Sent]:
         if not self._github.configured:
             return Err("there is no account on GitHub to write as", "auth")
-        body = self._body(intent)
         async with self._github.burst():
-            in_one = intent.kind not in NOT_IN_A_REPOSITORY
-            if in_one and (refusal := await self._identity.write_refusal(repo_of(body))):
-                return refusal
+            body = await self._present(intent)
             return Ok(await self._look(intent, body, departs=True) or await self._do(intent, body))
 
     @answering
     async def _found(self, intent: Intent) -> ApiResult[Sent | None]:
         async with self._github.burst():
-            return Ok(await self._look(intent, self._body(intent), departs=False))
+            return Ok(await self._look(intent, await self._present(intent), departs=False))
+
+    async def _present(self, intent: Intent) -> B:
+        """Return the body with the present name of its repository; a missing one is left for the act to report.
+
+        Raises if nothing may be written there.
+        """
+        body = self._body(intent)
+        if intent.kind in NOT_IN_A_REPOSITORY:
+            return body
+        there = (await self._identity.check(repo_of(body), follow=True)).or_else(None, "not_found")
+        return body.model_copy(update={"repo": there.full_name}) if there else body
 
     def _body(self, intent: Intent) -> B:
         if isinstance(body := intent.body, self.bodies):

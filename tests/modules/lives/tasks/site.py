@@ -13,7 +13,7 @@ from modules.lives.tasks.types import HeldTask, TaskWorker, WorkResult
 from modules.lives.workspaces.loop import Cycle, CycleReport
 from modules.lives.workspaces.perceive import WorkspacePerceiver
 from modules.lives.workspaces.types import CycleStep
-from modules.services.claims.lease_store import TASK
+from modules.services.claims.lease_store import TASK, TaskOrders
 from modules.services.claims.policy import Claim, claim_marker
 from modules.services.plans.plan_text import generate_plan_markdown, parse_plan
 from modules.services.plans.types import Plan, Task, TaskChange
@@ -99,7 +99,10 @@ class Site:
     async def look(self, rooms: Rooms) -> CycleReport:
         """Run one cycle."""
         services = self.services
-        poll = await WorkspacePerceiver(services.github, services.workspaces, services.trust, services.clock).look()
+        orders = TaskOrders(services.work, services.events.publish)
+        poll = await WorkspacePerceiver(
+            services.github, services.workspaces, services.trust, orders, services.clock
+        ).look()
         return await Cycle(rooms.steps, lambda: True, services.journal).run(poll)
 
     async def row(self, number: int) -> WorkItem:
