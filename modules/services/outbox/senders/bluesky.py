@@ -105,7 +105,7 @@ class _Head(PageReader):
 
 UNREADABLE = "its stored body cannot be read, so nothing is sent"
 _LONG_WAIT = timedelta(minutes=5)
-"""A reply that waited for at least this long does not leave if the other account's post that it answers was deleted."""
+"""A reply that waited for this long leaves only if the other account's post that it answers still takes replies."""
 
 COLLECTIONS: dict[IntentKind, str] = {
     "post": "app.bsky.feed.post",
@@ -168,8 +168,8 @@ class BlueskySender:
         if intent.kind == "delete":
             (await self._atproto.delete_post(intent.target)).or_raise()
             return Ok(Sent())
-        if isinstance(intent.body, ReplyBody) and await self._waited_in_vain(intent, intent.body.parent.uri):
-            return Err(f"the post that it answers is gone: {intent.body.parent.uri}", "not_found")
+        if isinstance(intent.body, ReplyBody) and (refusal := await self._refusal(intent, intent.body.parent.uri)):
+            return refusal
         written = (await self._write(intent)).or_raise()
         return Ok(await self._arrived(intent, Sent(written.uri, "record", written.cid)))
 
@@ -194,13 +194,22 @@ class BlueskySender:
         (await self._atproto.allow_replies(body.uri, body.replies, created_at=created_at)).or_raise()
         return _gated(self._atproto.did, intent)
 
-    async def _waited_in_vain(self, intent: Intent, parent_uri: str) -> bool:
-        """Return whether another account's post was deleted while the reply to it waited; False if not known."""
+    async def _refusal(self, intent: Intent, parent_uri: str) -> Err | None:
+        """Return why another account's post takes no reply any more, after a long wait or an approval.
+
+        Return None if it takes one, or if that is not known.
+        """
         waited = parse_iso(intent.sent_at or intent.created_at) - parse_iso(intent.created_at)
-        if waited < _LONG_WAIT or parent_uri.startswith(f"at://{self._atproto.did}/"):
-            return False
+        is_fresh = waited < _LONG_WAIT and not intent.by_owner
+        if is_fresh or parent_uri.startswith(f"at://{self._atproto.did}/"):
+            return None
         parent = await self._atproto.get_post_thread(parent_uri, depth=0, parent_height=0)
-        return isinstance(parent, Err) and parent.kind == "not_found"
+        if isinstance(parent, Err):
+            return parent if parent.kind == "not_found" else None
+        post = parent.data.post
+        why = "whoever began the thread does not let us reply in it" if post.is_closed_to_us else ""
+        why = "its author blocks us" if post.author.barrier == "blocks us" else why
+        return Err(f"{why}: {parent_uri}", "invalid") if why else None
 
     async def _arrived(self, intent: Intent, sent: Sent) -> Sent:
         if isinstance(intent.body, PostBody | ReplyBody) and intent.body.pictures:

@@ -253,4 +253,23 @@ async def test_a_reply_that_waited_is_given_up_where_the_post_that_it_answers_is
     await outbox.deliver_due()
     assert [(await outbox_in_town.now(one)).state for one in held] == ["failed", "done", "done"]
     (line,) = errors(outbox_in_town)
-    assert line.endswith(f"the post that it answers is gone: {asked[0][0]}")
+    assert line.endswith(asked[0][0])
+
+
+@pytest.mark.parametrize("door", ["deleted", "gated", "blocked", "open"])
+async def test_an_approved_reply_leaves_only_while_its_addressee_takes_it(outbox_in_town: Sharing, door: str) -> None:
+    network, outbox, bob = outbox_in_town.town.network, outbox_in_town.outbox, outbox_in_town.town.did("bob")
+    uri, cid = network.post_as(bob, "Which roof is louder?")
+    held = (await outbox.submit(ProposedAction(reply_body("Tin.", uri, cid=cid), hold="drafts"))).intent
+    key, at = uri.rpartition("/")[2], "2026-01-01T00:00:00Z"
+    match door:
+        case "deleted":
+            network.delete(bob, POST, key)
+        case "gated":
+            network.put(bob, "app.bsky.feed.threadgate", key, {"post": uri, "allow": [], "createdAt": at})
+        case "blocked":
+            network.create(bob, "app.bsky.graph.block", {"subject": outbox.own_did(), "createdAt": at})
+    await outbox.approve(held.id)
+    await outbox.deliver_due()
+    assert (await outbox_in_town.now(held)).state == ("done" if door == "open" else "failed")
+    assert [line.endswith(uri) for line in errors(outbox_in_town)] == ([] if door == "open" else [True])
