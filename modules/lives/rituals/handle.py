@@ -243,7 +243,8 @@ class MemoHandler(Handler):
         ritual = self.rituals.listed().get(run.key) if run else None
         if run is None or ritual is None:
             return Disposition("dropped", "gone", "the ritual or its run is gone")
-        repo = workspace_of(ritual, [Repo(one.owner, one.repo) for one in self.workspaces.all()])
+        names, watched = self.rituals.pinned_names, [Repo(one.owner, one.repo) for one in self.workspaces.all()]
+        repo = workspace_of(ritual, {one: names.same_as("repository", one.full_name) for one in watched})
         if repo is None:
             return Disposition("silent", "no-workspace", f"no workspace {ritual.workspace} is watched")
         for one in await self.outbox.by_cause(item.cause_id):

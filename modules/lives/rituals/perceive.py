@@ -19,6 +19,7 @@ from modules.services.outbox.types import Intent
 from modules.services.rituals.policy import (
     MEMO_KIND,
     OPENING_KIND,
+    RITUAL_HISTORY_MAX,
     RitualRun,
     handles_of,
     note_of,
@@ -63,9 +64,10 @@ class RitualPerceiver:
     async def perceive(self) -> None:
         """Add the rows for what is due."""
         now, listed = self.rituals.now(), self.rituals.listed()
+        await self._follow_names(listed)
         for key, ritual in listed.items():
             if ritual.role == "initiator" and is_due(ritual, now, keep_hours=self.clock.keeps_hours):
-                await self._open(key, now.date())
+                await self._open(key, ritual, now.date())
         await self.drop_unsaid()
         for run in await self.rituals.runs.since(now.date() - _LOOKED_AT):
             if not run.artefact_url and (said := await self._said(run)):
@@ -80,9 +82,18 @@ class RitualPerceiver:
             if acts and all(one.state in _NEVER_SAID for one in acts):
                 await self.rituals.runs.remove(run)
 
-    async def _open(self, key: str, day: date) -> None:
+    async def _follow_names(self, listed: Mapping[str, DailyRitual]) -> None:
+        """Continue the runs of a ritual under its new name in SELF.md; one with its schedule and participants is it."""
+        opened = await self.work.newest(OPENING_KIND, RITUAL_HISTORY_MAX)
+        before = [one.payload for one in opened if one.payload["ritual"] not in listed]
+        for key, ritual in listed.items() if before else ():
+            known = next((one["ritual"] for one in before if one.get("slot") == _slot(ritual)), None)
+            if known and not await self.rituals.runs.latest(key, 1):
+                await self.rituals.runs.rename(known, key)
+
+    async def _open(self, key: str, ritual: DailyRitual, day: date) -> None:
         if await self.rituals.runs.of_day(key, day) is None:
-            await self.work.add(new_opening(key, day))
+            await self.work.add(new_opening(key, ritual, day))
 
     async def _said(self, run: RitualRun) -> Intent | None:
         """Return what we said in a run, once it is published."""
@@ -115,9 +126,13 @@ def is_due(ritual: DailyRitual, now: datetime, *, keep_hours: bool = True) -> bo
     return schedule.is_open(now) if keep_hours else schedule.is_on(now.date())
 
 
-def new_opening(key: str, day: date, *, by_hand: bool = False, again: bool = False) -> NewWork:
+def _slot(ritual: DailyRitual) -> list[str]:
+    return [ritual.schedule, *ritual.participants]
+
+
+def new_opening(key: str, ritual: DailyRitual, day: date, *, by_hand: bool = False, again: bool = False) -> NewWork:
     """Return the row of an opening; `again` makes a second one after the first was given up on that day."""
-    named: dict[str, object] = dict(_named(key, day)) | {"by_hand": by_hand}
+    named: dict[str, object] = dict(_named(key, day)) | {"by_hand": by_hand, "slot": _slot(ritual)}
     tail = "/again" if again else ""
     return NewWork(OPENING_KIND, f"{key}/{day.isoformat()}{tail}", named, cause_id=opening_cause(key, day))
 
@@ -157,10 +172,10 @@ class RitualLife:
         if ritual is None:
             return Started("unknown", name, ", ".join(one.name for one in listed.values()))
         await self.perceiver.drop_unsaid()
-        row, before = new_opening(key, day, by_hand=True), await self.rituals.runs.of_day(key, day)
+        row, before = new_opening(key, ritual, day, by_hand=True), await self.rituals.runs.of_day(key, day)
         known = await self.work.get(OPENING_KIND, row.key)
         if known and known.state != "pending":
-            row = new_opening(key, day, by_hand=True, again=True)
+            row = new_opening(key, ritual, day, by_hand=True, again=True)
         if before is None:
             await self.work.add(row)
             await handle_now()

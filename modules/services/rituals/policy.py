@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Literal
@@ -184,10 +184,13 @@ def meant_first(text: str, listed: Iterable[tuple[str, DailyRitual]]) -> list[tu
     return sorted(named, key=lambda one: -len(one[1].name)) or list(listed)
 
 
-def workspace_of(ritual: DailyRitual, watched: Collection[Repo]) -> Repo | None:
-    """Return the watched workspace that a ritual names, with or without its owner; None if none or several fit."""
-    owner, _, name = ritual.workspace.lower().rpartition("/")
-    fitting = [one for one in watched if one.name.lower() == name and owner in {"", one.owner.lower()}]
+def workspace_of(ritual: DailyRitual, watched: Mapping[Repo, Collection[str]]) -> Repo | None:
+    """Return the watched workspace that a ritual names, with or without its owner; None if none or several fit.
+
+    `watched` has for each workspace all its names, `owner/name`, as it may have been renamed.
+    """
+    meant = f"/{ritual.workspace}".lower()
+    fitting = [repo for repo, names in watched.items() if any(f"/{one}".lower().endswith(meant) for one in names)]
     return fitting[0] if len(fitting) == 1 else None
 
 

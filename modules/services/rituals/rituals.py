@@ -239,6 +239,11 @@ class RitualRuns:
             )
         )
 
+    async def rename(self, key: str, new: str) -> None:
+        """Give the runs of a ritual another key."""
+        statement = "UPDATE OR IGNORE ritual_runs SET key = ? WHERE key = ?"
+        await self.database.run(lambda connection: connection.execute(statement, (new, key)))
+
     async def of_day(self, key: str, day: date) -> RitualRun | None:
         """Return the run of a ritual on a local date, or None."""
         found = await self._read("WHERE key = ? AND day = ?", key, day.isoformat())

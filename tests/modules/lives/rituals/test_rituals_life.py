@@ -338,3 +338,17 @@ async def test_of_two_memos_written_at_once_the_first_stands_with_both_texts(tmp
         assert [memo.state for memo in (first, second)] == ["open", "closed"]
         assert ["What rowan keeps" in comment.body for comment in first.comments] == [True]
         assert "`<s>`" in first.comments[0].body
+
+
+@pytest.mark.slow
+async def test_a_ritual_with_a_corrected_name_has_one_opening_that_day_and_keeps_its_history(tmp_path: Path) -> None:
+    async with open_ritual_town(tmp_path, ("rowan", "wren")) as town:
+        await town.live(60, step_s=600)
+        assert len(town.openings()) == 1
+        home, rituals = town.souls["rowan"].home, town.souls["rowan"].app.services.rituals
+        write_atomic(home.self_md, home.self_md.read_text().replace(f"**{RITUAL}**", "**Harbour**"))
+        await town.live(120, step_s=600)
+        assert len(town.openings()) == 1
+        assert [one.thread_uri for one in await rituals.runs.latest("harbour", 9)] == town.openings()
+        await town.live(24 * 60, step_s=3600)
+        assert len(town.openings()) == 2

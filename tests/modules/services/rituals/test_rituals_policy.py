@@ -84,10 +84,14 @@ def test_of_rituals_with_one_workspace_the_one_that_is_named_itself_is_meant_the
 
 def test_a_workspace_is_one_that_is_watched_and_only_one() -> None:
     quay, other = Repo("acme", "www-lil-intdev-Quay"), Repo("elsewhere", "www-lil-intdev-quay")
-    assert workspace_of(RITUAL, [quay]) == quay
-    assert workspace_of(RITUAL, [quay, other]) is None
-    assert workspace_of(DailyRitual("X", "daily", "acme/www-lil-intdev-quay"), [quay, other]) == quay
-    assert workspace_of(RITUAL, []) is None
+    watched = {one: [one.full_name] for one in (quay, other)}
+    assert workspace_of(RITUAL, {quay: watched[quay]}) == quay
+    assert workspace_of(RITUAL, watched) is None
+    assert workspace_of(DailyRitual("X", "daily", "acme/www-lil-intdev-quay"), watched) == quay
+    assert workspace_of(DailyRitual("X", "daily", "intdev-quay"), watched) is None
+    assert workspace_of(RITUAL, {}) is None
+    pier = Repo("acme", "www-lil-intdev-pier")
+    assert workspace_of(RITUAL, {pier: [pier.full_name, quay.full_name]}) == pier
 
 
 @pytest.mark.parametrize(
