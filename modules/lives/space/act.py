@@ -15,7 +15,7 @@ from adapters.space.client import SpaceClient
 from adapters.space.types import HOST
 from common.clock import Clock, doubled
 from common.constants import SECOND_MS
-from common.errors import BudgetExceeded, Fatal, SoulError
+from common.errors import BudgetExceeded, Fatal, SoulError, Transient
 from modules.lives.space.classifiers import FirstLook
 from modules.lives.space.commitment_maker import LOOP, JournalReporter, Note
 from modules.lives.space.config import SPACE_CHECK_INTERVAL_MS, SpaceConfig, SpaceConfigFile
@@ -200,7 +200,8 @@ class Participation:
             return CheckResult("spent", str(error))
         except Exception as error:
             self._tries += 1
-            await self._put_off(error, doubled(_PAUSE_S, self._tries, _LONGEST_PAUSE_S))
+            asked_s = (error.retry_after or 0.0) if isinstance(error, Transient) else 0.0
+            await self._put_off(error, max(doubled(_PAUSE_S, self._tries, _LONGEST_PAUSE_S), asked_s))
             if self._tries >= _MOST_TRIES:
                 self._answered(batch)
             return CheckResult("failed", f"{type(error).__name__}: {error}")

@@ -22,7 +22,7 @@ from typing import Protocol, TypeAlias
 import httpx
 
 from adapters.web.client import http_transport_factory
-from common.clock import Clock, iso
+from common.clock import Clock, doubled, iso
 from common.constants import LLM_IDLE_TIMEOUT_S, LLM_MAX_OUTPUT_TOKENS, SECOND_MS
 from common.errors import BudgetExceeded, Fatal, SoulError, Transient
 from common.facts import TurnFacts
@@ -67,9 +67,12 @@ from modules.runtime.llm.dialect import (
 from modules.runtime.llm.policy import (
     ACCOUNT_STATUS,
     LLM_MAX_RETRIES,
+    OUTAGE_FIRST_S,
+    OUTAGE_LONGEST_S,
     TRIED_AGAIN,
     CallVerdict,
     calculate_backoff,
+    gives_no_sign,
     is_own_service,
     refusal,
     timed_out,
@@ -155,6 +158,17 @@ class _CallFailed(Exception):
         self.verdict = verdict
         self.hint_ms = hint_ms
         self.sent = sent
+        self.is_probe = False
+
+
+@dataclass(slots=True)
+class _Outage:
+    """How many calls in a row met no sign of the service, how the last one failed, and when the next may go."""
+
+    calls: int = 0
+    until: float = 0.0
+    message: str = ""
+    remedy: str = ""
 
 
 @dataclass(slots=True)
@@ -247,7 +261,8 @@ class LLMGateway:
         )
         self._quirks = ServiceQuirks(base_url=base_url, vision=vision)
         self.cache = CacheMeter()
-        self._silent = False  # whether the last request timed out without a single piece of an answer
+        self._silent = False  # whether the last request met no sign of a service that works
+        self._outage = _Outage()
 
     def sees(self) -> bool:
         """Return whether pictures are sent to the model, as far as is known."""
@@ -356,6 +371,9 @@ class LLMGateway:
 
     async def _ask(self, request: Request, tally: _Tally) -> StreamedAnswer:
         """Attempt, wait and adapt the request until there is an answer, or no hope of one."""
+        outage, left_s = self._outage, self._outage.until - self._clock.monotonic()
+        if left_s > 0 and tally.importance != "owner":
+            raise Transient(outage.message, remedy=outage.remedy, retry_after=left_s)
         failures = 0
         while True:
             tally.attempts += 1
@@ -373,17 +391,12 @@ class LLMGateway:
                         self._console.line("warn", told, verdict.message)
                     request = adapted
                     continue
-                is_last = failures >= self._max_retries
+                is_last = self._outage.calls > 0 or failures >= self._max_retries
                 if verdict.kind not in TRIED_AGAIN or (is_last and verdict.kind == "missed"):
                     raise refusal(await self._narrowed(verdict, request, tally), self.model) from error
                 if is_last:
                     self._console.line("warn", f"model call failed after {tally.attempts} attempts", verdict.message)
-                    retry_after = None if hint_ms is None else hint_ms / SECOND_MS
-                    raise Transient(
-                        f"The model service is unavailable: {verdict.message}",
-                        remedy=_SLOW_REMEDY if self._silent else "",
-                        retry_after=retry_after,
-                    ) from error
+                    raise self._unavailable(failed) from error
             wait_s = calculate_backoff(failures, hint_ms, self._rng.random) / SECOND_MS
             failures += 1
             self._console.line(
@@ -393,14 +406,29 @@ class LLMGateway:
             )
             await self._clock.sleep(wait_s)
 
+    def _unavailable(self, failed: _CallFailed) -> Transient:
+        """Return the error of the last attempt; if even a probe met no sign of the service, calls wait."""
+        error = Transient(
+            f"The model service is unavailable: {failed.verdict.message}",
+            remedy=_SLOW_REMEDY if timed_out(failed.__cause__) else "",
+            retry_after=None if failed.hint_ms is None else failed.hint_ms / SECOND_MS,
+        )
+        if failed.is_probe and self._silent:
+            wait_s = doubled(self._clock.real(OUTAGE_FIRST_S), self._outage.calls, OUTAGE_LONGEST_S)
+            error.retry_after = max(wait_s, error.retry_after or 0.0)
+            until = self._clock.monotonic() + wait_s
+            self._outage = _Outage(self._outage.calls + 1, until, str(error), error.remedy)
+        return error
+
     async def _ask_whether_it_answers(self, request: Request, tally: _Tally) -> None:
-        """After a time-out, send a probe, so that a prompt that may be billed leaves only if it may be answered."""
+        """After an attempt without a sign of the service, send a probe before the next prompt, which may be billed."""
         if not self._silent:
             return
         try:
             await self._attempt(probe_of(request), tally, self._idle_timeout_s)
-        except _CallFailed:
-            if self._silent:
+        except _CallFailed as failed:
+            if failed.verdict.kind == "transient":
+                failed.is_probe = True
                 raise
 
     async def _narrowed(self, verdict: CallVerdict, request: Request, tally: _Tally) -> CallVerdict:
@@ -429,16 +457,18 @@ class LLMGateway:
             raise
         except Exception as error:
             verdict, hint_ms = self._connection.judge(error)
-            self._silent = not answer.pieces and timed_out(error)
-            unbilled = self._silent and self._is_own
+            refused = was_refused(error, getattr(error, "status_code", None), verdict.message)
+            self._silent = not answer.pieces and gives_no_sign(error, verdict)
+            self._outage = self._outage if self._silent else _Outage()
+            unbilled = not answer.pieces and timed_out(error) and self._is_own
             told_at_once = not answer.is_stream and not answer.pieces and verdict.kind in _UNDONE
-            if unbilled or told_at_once or was_refused(error, getattr(error, "status_code", None), verdict.message):
+            if unbilled or told_at_once or refused:
                 await self._budget_guard.release(leave, unanswered=unbilled)
             else:
                 await self._budget_guard.unanswered(leave)
                 tally.add(leave, leave.micro_usd)
             raise _CallFailed(verdict, hint_ms, sent) from error
-        self._silent = False
+        self._silent, self._outage = False, _Outage()
         if self._on_outcome:
             self._on_outcome(True, "")  # noqa: FBT003 - it went well
         tally.add(leave, await self._budget_guard.settle(leave, answer.usage, answer.weight), answer.usage)

@@ -36,6 +36,8 @@ LLM_BASE_BACKOFF_MS = 5000
 LLM_MAX_BACKOFF_MS = 60_000
 LLM_RETRY_AFTER_MARGIN_MS = 1000
 LLM_BACKOFF_JITTER = 0.3
+OUTAGE_FIRST_S, OUTAGE_LONGEST_S = 30.0, 600.0
+"""How long no call but the owner's leaves after one that met no sign of a service: at first, and at most."""
 
 ErrorKind = Literal[
     "fatal",  # the service refuses for good: the owner must act
@@ -62,6 +64,7 @@ _TOLD_TYPE = "SaidError"
 """An error that a service sends in its stream, with the status of a success (LM Studio)."""
 _UNSENT_TYPES = {"ConnectError", "ConnectTimeout", "PoolTimeout", "WriteError", "WriteTimeout"}
 _TIMEOUT_TYPES = {"TimeoutError", "TimeoutException", "APITimeoutError"}
+_NO_SIGN_TYPES = _TIMEOUT_TYPES | {"ConnectionError", "APIConnectionError", "TransportError"}
 _PRIVATE_NAMES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
 _TOO_LONG = re.compile(
     r"context (length|size|window)|(prompt|input|request) (is )?too (long|large)|too many (input )?tokens"
@@ -105,8 +108,11 @@ _MOVED_STATUS = {301, 302, 307, 308}
 _GONE_STATUS = _MOVED_STATUS | {404, 405, 410}
 _UNSURE_STATUS = {408, 409, 424, 499}
 _TOO_LARGE_STATUS, _UNAVAILABLE_STATUS = 413, 503
+_UNREACHED_STATUS = {521, 523, 525, 526, 529, 530}
+"""A service that is overloaded (529), and a proxy that could not connect to one (Cloudflare)."""
 _CLIENT_ERROR = range(400, 500)
 _SERVER_ERROR = range(500, 600)
+_OUTAGE_STATUS = range(502, 600)
 _HTTP_ERROR = range(400, 600)
 TRIED_AGAIN = frozenset({"transient", "missed"})
 """The kinds of errors after which a call is tried again."""
@@ -198,10 +204,9 @@ def was_refused(error: BaseException, status: int | None, message: str = "") -> 
     conflict, or a failure of what the service relies on leaves it open, though their statuses are of the same class. A
     service that redirects did nothing either.
     """
-    if status == _UNAVAILABLE_STATUS:
-        return _LOADING.search(message[:_WORDS_READ]) is not None
     if status is not None:
-        return (status in _CLIENT_ERROR and status not in _UNSURE_STATUS) or status in _MOVED_STATUS
+        is_told = status in _CLIENT_ERROR and status not in _UNSURE_STATUS
+        return is_told or status in _MOVED_STATUS | _UNREACHED_STATUS or _is_loading(status, message)
     return bool(_UNSENT_TYPES & _type_names(error))
 
 
@@ -214,13 +219,27 @@ def is_own_service(base_url: str) -> bool:
         return bool(host) and ("." not in host or host.endswith(_PRIVATE_NAMES))
 
 
-def timed_out(error: BaseException) -> bool:
+def timed_out(error: BaseException | None) -> bool:
     """Return whether nothing came within the deadline."""
     return bool(_TIMEOUT_TYPES & _type_names(error))
 
 
-def _type_names(error: BaseException) -> set[str]:
-    return {cls.__name__ for cause in (error, error.__cause__) for cls in type(cause).__mro__}
+def gives_no_sign(error: BaseException, verdict: CallVerdict) -> bool:
+    """Return whether nothing shows that the service works: silence, no connection, or an error in place of it.
+
+    One that fails at a single request (500), or loads its model, works.
+    """
+    if verdict.status is not None:
+        return verdict.status in _OUTAGE_STATUS and not _is_loading(verdict.status, verdict.message)
+    return bool(_NO_SIGN_TYPES & _type_names(error))
+
+
+def _is_loading(status: int, message: str) -> bool:
+    return status == _UNAVAILABLE_STATUS and _LOADING.search(message[:_WORDS_READ]) is not None
+
+
+def _type_names(error: BaseException | None) -> set[str]:
+    return {cls.__name__ for cause in (error, error and error.__cause__) for cls in type(cause).__mro__}
 
 
 def calculate_backoff(

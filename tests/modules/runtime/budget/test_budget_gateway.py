@@ -174,6 +174,51 @@ async def test_a_service_that_answers_again_after_a_time_out_gets_the_whole_prom
     assert [len(wire["messages"][0]["content"]) for wire in model.requests] == [5, 1, 5, 5]
 
 
+async def test_an_outage_costs_one_prompt_and_few_probes_however_many_calls_wait(
+    open_guarded: OpenGuarded, model: ScriptedModel
+) -> None:
+    async with open_guarded() as guarded:
+        model.plays(*[refuses(502)] * 4)
+        clock, gateway, probe = guarded.rig.clock, guarded.gateway, ("reserved", probe_bound(), 16)
+        assert isinstance(await outcome(guarded, gateway.chat_with_tools(HELLO)), Transient)
+        assert await guarded.ledger() == [WORST, probe]
+        waiting = [gateway.chat_with_tools(HELLO, importance=who) for who in ("stranger", "mention", "commitment")]
+        others = await asyncio.gather(*waiting, return_exceptions=True)
+        assert {type(other) for other in others} == {Transient}
+        assert await guarded.ledger() == [WORST, probe], "none of them left"
+        asked_by_owner = gateway.chat_with_tools(HELLO, importance="owner")
+        assert isinstance(await outcome(guarded, asked_by_owner), Transient)
+        assert await guarded.ledger() == [WORST, probe, probe]
+        waits = [other.retry_after for other in others if isinstance(other, Transient)]
+        await clock.advance(2 * max(wait or 0 for wait in waits))
+        assert isinstance(await outcome(guarded, gateway.chat_with_tools(HELLO)), Transient)
+        assert await guarded.ledger() == [WORST, probe, probe, probe]
+        await clock.advance(600)
+        model.plays(says("."), says("again"), says("and at once"))
+        assert (await gateway.chat_with_tools(HELLO)).text == "again"
+        assert (await gateway.chat_with_tools(HELLO)).text == "and at once"
+    assert [len(wire["messages"][0]["content"]) for wire in model.requests] == [5, 1, 1, 1, 1, 5, 5]
+
+
+async def test_a_prompt_at_which_the_service_fails_does_not_keep_others_from_it(
+    open_guarded: OpenGuarded, model: ScriptedModel
+) -> None:
+    async with open_guarded() as guarded:
+        model.plays(refuses(504), says("."), refuses(504), says("."), says("fine"))
+        assert isinstance(await outcome(guarded, guarded.gateway.chat_with_tools(HELLO)), Transient)
+        assert (await guarded.gateway.chat_with_tools(HELLO)).text == "fine"
+
+
+@pytest.mark.parametrize("status", [521, 529])
+async def test_a_request_that_reached_no_free_service_costs_nothing(
+    open_guarded: OpenGuarded, model: ScriptedModel, status: int
+) -> None:
+    async with open_guarded() as guarded:
+        model.plays(refuses(status), says("."), says("there"))
+        assert isinstance(await outcome(guarded, guarded.gateway.chat_with_tools(HELLO)), ChatResult)
+        assert await guarded.ledger() == [("settled", 0, 0), ("settled", 10, 5), ("settled", 10, 5)]
+
+
 async def test_a_model_that_is_being_loaded_costs_nothing(open_guarded: OpenGuarded, model: ScriptedModel) -> None:
     async with open_guarded() as guarded:
         model.plays(refuses(503, "Model acme/large is currently loading"), says("there"))

@@ -243,7 +243,7 @@ async def test_a_service_that_recovers_is_answered_after_the_wait_it_asked_for(
 async def test_a_broken_stream_is_tried_again(
     gateway: LLMGateway, model: ScriptedModel, clock: FakeClock, broken: Reply
 ) -> None:
-    model.plays(broken, says("whole"))
+    model.plays(broken, says("whole"), says("whole"))
     outcome, _ = await with_time(gateway.chat(HELLO), clock)
     assert outcome == "whole"
 

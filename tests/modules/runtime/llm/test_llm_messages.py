@@ -165,8 +165,8 @@ def test_a_long_tool_result_is_cut_with_a_notice_and_a_short_one_is_left_alone()
 
 @pytest.mark.parametrize(
     ("status", "refused"),
-    [(400, True), (401, True), (404, True), (422, True), (429, True), (302, True)]
-    + [(status, False) for status in (200, 303, 408, 409, 424, 499, 500, 502, 503, 529)],
+    [(400, True), (401, True), (404, True), (422, True), (429, True), (302, True), (521, True), (529, True)]
+    + [(status, False) for status in (200, 303, 408, 409, 424, 499, 500, 502, 503, 504, 522)],
 )
 def test_only_a_refusal_at_once_is_sure_to_have_cost_nothing(status: int, *, refused: bool) -> None:
     assert was_refused(Exception("no"), status) is refused
