@@ -405,7 +405,7 @@ def remember(turn: MindTurn, about: MemoryFacts) -> Completion:
 
 
 def _kept(about: MemoryFacts, lists: Collection[str]) -> Json:
-    """Return its arguments: a summary of the first and last lines, and what people told about themselves, by list."""
+    """Return its arguments: what people told about themselves, by list, and if asked for, the first and last lines."""
     earlier = [line.text for line in about.said if line.who]
     own = [line.text for line in about.said if not line.who]
     quoted = [f'It began with "{_short(earlier[0])}"'] if earlier else []
@@ -416,7 +416,8 @@ def _kept(about: MemoryFacts, lists: Collection[str]) -> Json:
         "people": [s for s in _sentences(earlier) if _ABOUT.search(s) and not _LIKES.search(s)],
     }
     told = {name: [_entry(each) for each in found[:_MOST]] for name, found in kept.items() if name in lists and found}
-    return {"summary": "; ".join(quoted) + "." if quoted else "Nothing was said.", **told}
+    summary = "; ".join(quoted) + "." if quoted else "Nothing was said."
+    return {"summary": summary, **told} if "summary" in lists else told
 
 
 def _sentences(texts: list[str]) -> Iterator[str]:

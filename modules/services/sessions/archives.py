@@ -38,7 +38,7 @@ from modules.runtime.llm.gateway import LLMGateway
 from modules.services.memory.admission import NewMemory
 from modules.services.memory.rows import remember
 from modules.services.sessions import store
-from modules.services.sessions.distil_policy import FIELDS, fields_for, memories_of, summary_of
+from modules.services.sessions.distil_policy import fields_for, memories_of, summary_of
 from modules.services.sessions.types import (
     ArchivedLine,
     MessageRow,
@@ -171,7 +171,7 @@ class ArchiveOutcome:
 KEEP = "keep_memories"
 TRANSCRIPT_TOKENS = 24_000
 
-_SKILL = "memory-extraction"
+_SKILL, _SUMMARY = "memory-extraction", "summary"
 _TRIES = 2
 _SHORTER = (1, 4, 16)
 
@@ -222,14 +222,15 @@ class Distiller:
         *,
         remembered_at: str,
         tags: tuple[str, ...] = (),
+        sums_up: bool = True,
     ) -> Distilled:
-        """Return what to keep of `rows`, whose least trusted words are of `provenance`.
+        """Return what to keep of `rows`, whose least trusted words are of `provenance`; a summary only if `sums_up`.
 
         Raises as `LLMGateway.chat_with_tools`.
         """
         redact, told = self.redactor.text, self._instructions()
-        answer = await self._answer(session, rows, provenance)
-        summary = summary_of(answer, told, redact)
+        answer = await self._answer(session, rows, provenance, sums_up=sums_up)
+        summary = summary_of(answer, told, redact) if sums_up else ""
         memories = memories_of(answer, told, redact, session_key=session.key, provenance=provenance, tags=tags)
         message = self._message(session, summary, provenance) if summary else ""
         return Distilled(summary, message, provenance, memories, remembered_at)
@@ -237,7 +238,9 @@ class Distiller:
     def _instructions(self) -> str:
         return "\n".join(self.skills.section(_SKILL, name) for name in (SYSTEM_SECTION, "Tool"))
 
-    async def _answer(self, session: Session, rows: Sequence[MessageRow], provenance: Provenance) -> Mapping[str, Any]:
+    async def _answer(
+        self, session: Session, rows: Sequence[MessageRow], provenance: Provenance, *, sums_up: bool
+    ) -> Mapping[str, Any]:
         """Return the model's answer; for a conversation that is too long, ask again with less and less of its middle.
 
         Return {} if even the shortest is too long or the model refuses these words: a conversation that no model can
@@ -247,7 +250,7 @@ class Distiller:
         for shorter in _SHORTER:
             page = transcript(rows, self.estimate, self.transcript_tokens // shorter)
             try:
-                return await self._ask(session, page, provenance, facts)
+                return await self._ask(session, page, provenance, facts, sums_up=sums_up)
             except PolicyBlocked:
                 continue
             except (Fatal, Transient, BudgetExceeded):
@@ -256,18 +259,21 @@ class Distiller:
                 break
         return {}
 
-    async def _ask(self, session: Session, page: str, provenance: Provenance, facts: TurnFacts) -> Mapping[str, Any]:
-        """Return the model's answer about `page`; ask again, and say what it lacks, if it has no summary."""
+    async def _ask(
+        self, session: Session, page: str, provenance: Provenance, facts: TurnFacts, *, sums_up: bool
+    ) -> Mapping[str, Any]:
+        """Return the model's answer about `page`; if it lacks a summary that is needed, say so and ask again."""
+        offered = fields_for(session.key, provenance)
         framed = Framer(self.skills, self.rng).frame("conversation", author="", uri=session.key, text=page)
         moment = local(parse_iso(session.last_active_at), self.timezone)
         asked = self.skills.render(_SKILL, "User Message Template", date=spoken(moment), transcript=framed)
         answer: Mapping[str, Any] | None = None
         again = ""
-        for _ in range(_TRIES):
+        for _ in range(_TRIES if sums_up else 1):
             result = await self.gateway.chat_with_tools(
                 [Message("user", f"{asked}\n\n{again}".strip())],
                 system=await self.system(session),
-                tools=[_tool(self.skills, fields_for(session.key, provenance))],
+                tools=[_tool(self.skills, (*offered, _SUMMARY) if sums_up else offered)],
                 tool_choice="required",
                 purpose=_SKILL,
                 importance="owner" if is_main(session.key) else "own",
@@ -290,9 +296,9 @@ class Distiller:
 def _tool(skills: Skills, offered: Sequence[str]) -> ToolSpec:
     description, fields = read_description(skills.section(_SKILL, "Tool"))
     schema = simple_schema(KeepInput, fields)
-    schema["properties"] = {
-        name: field for name, field in schema["properties"].items() if name in offered or name not in FIELDS
-    }
+    schema["properties"] = {name: field for name, field in schema["properties"].items() if name in offered}
+    if _SUMMARY not in offered:
+        del schema["required"]
     return ToolSpec(KEEP, description, schema)
 
 

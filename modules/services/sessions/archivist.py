@@ -31,7 +31,7 @@ from modules.services.memory.admission import NewMemory, trust_of
 from modules.services.memory.people import with_named_accounts
 from modules.services.sessions import archives, store
 from modules.services.sessions.archives import REMNANTS, Archive, ArchiveOutcome, Distilled, Distiller, Remnant
-from modules.services.sessions.distil_policy import worth
+from modules.services.sessions.distil_policy import needs_summary, worth
 from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import CONTENT_TYPE, MessageRow, Session, blocks, pack
 
@@ -199,9 +199,12 @@ class Archivist:
         tags = () if whole else (COMPACTION,)
         distilled = Distilled("", "", provenance, (), at)
         after = await self.database.run(lambda connection: store.kept_after(connection, session.key))
-        if worth(said := [row for row in rows if row.created_at > after]):
-            distilled = await self.distiller.distil(session, said, provenance, remembered_at=at, tags=tags)
-            if not distilled.summary:
+        sums_up = needs_summary(session.key, provenance, whole=whole)
+        if worth(said := [row for row in rows if row.created_at > after], of_others=not sums_up):
+            distilled = await self.distiller.distil(
+                session, said, provenance, remembered_at=at, tags=tags, sums_up=sums_up
+            )
+            if sums_up and not distilled.summary:
                 await self.journal.record(_unsummarised_entry(session.key))
             if whole and is_main(session.key) and distilled.summary:
                 about = NewMemory("episode", "talk with the owner", distilled.summary, source=session.key)

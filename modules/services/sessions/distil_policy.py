@@ -30,7 +30,7 @@ FIELDS: Mapping[str, Kind] = {
 SUMMARY_CHARS = 1600
 MOST_MEMORIES = 12
 
-_WORTH_MESSAGES = 4
+_WORTH_MESSAGES, _WORTH_OF_OTHERS = 4, 2
 _WORTH_BYTES = 4000
 _SUBJECT_CHARS = 80
 _BODY_CHARS = 500
@@ -45,10 +45,19 @@ _NOTHING = re.compile(
 )
 
 
-def worth(rows: Sequence[MessageRow]) -> bool:
-    """Return whether a conversation is long enough to be distilled."""
-    size = sum(len(words_of(block).encode()) for row in rows for block in blocks(row.message))
-    return len(rows) >= _WORTH_MESSAGES or size >= _WORTH_BYTES
+def worth(rows: Sequence[MessageRow], *, of_others: bool = False) -> bool:
+    """Return whether a conversation is long enough to be distilled; with `of_others` only their own words count."""
+    counted = [row for row in rows if not of_others or (row.role == "user" and not row.is_note)]
+    size = sum(len(words_of(block).encode()) for row in counted for block in blocks(row.message))
+    return len(counted) >= (_WORTH_OF_OTHERS if of_others else _WORTH_MESSAGES) or size >= _WORTH_BYTES
+
+
+def needs_summary(session_key: str, provenance: Provenance, *, whole: bool) -> bool:
+    """Return whether a summary is read later: in a conversation that goes on, or by the SOUL if it rests on no others.
+
+    `whole` says that the conversation is over.
+    """
+    return not whole or is_main(session_key) or provenance >= Provenance.SELF
 
 
 def fields_for(session_key: str, provenance: Provenance) -> tuple[str, ...]:

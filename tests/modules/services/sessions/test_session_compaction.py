@@ -7,6 +7,7 @@ and what the owner is told of it.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from datetime import timedelta
@@ -24,13 +25,14 @@ from common.result import Ok
 from common.session_keys import OWNER_SESSION
 from modules.runtime.database.people import know_person
 from modules.runtime.home import Home
-from modules.runtime.llm.dialect import Image, Message
+from modules.runtime.llm.dialect import Image, Message, ToolAnswer, ToolCall
 from modules.services.inbox import received
 from modules.services.inbox.received import ReceivedPost
 from modules.services.memory.admission import NewMemory, Query
 from modules.services.memory.people import MEMORIES_OF_PEOPLE
 from modules.services.owner_files import LocalOwnerFiles, StoredOwnerFiles
 from modules.services.sessions import archives as endings
+from modules.services.sessions.archives import KEEP
 from modules.services.sessions.archivist import COMPACTION, SessionTidyLoop
 from modules.services.sessions.distil_policy import (
     FIELDS,
@@ -134,10 +136,10 @@ async def test_parts_are_numbered_and_their_metadata_is_that_of_the_spec(session
 async def test_a_failed_call_leaves_everything_as_it_was(session_home: SessionHome) -> None:
     session_id = await session_home.talk()
     before = await session_home.sessions.rows(session_id)
-    session_home.model.plays(refuses(503))
+    session_home.model.plays(refuses(500))
     outcome = await session_home.archivist.compact(session_id, BUDGET)
     assert (outcome.status, outcome.archive) == ("postponed", None)
-    session_home.model.plays(refuses(503))
+    session_home.model.plays(refuses(500))
     assert (await session_home.archivist.reset(OWNER_SESSION)).status == "postponed"
     session_home.model.plays(refuses(401))
     with pytest.raises(ModelRefused):
@@ -179,6 +181,21 @@ async def test_an_answer_without_a_summary_is_asked_for_again_and_told_what_it_l
     assert "`summary`" in second.removeprefix(first)
 
 
+async def test_talk_with_strangers_that_is_over_needs_no_summary_which_nobody_reads(session_home: SessionHome) -> None:
+    await session_home.talk(THREAD, provenance=Provenance.STRANGER)
+    session_home.model.plays(calls((KEEP, json.dumps({"people": ["Kit: has leaking tiles on the roof"]}))))
+    assert (await session_home.archivist.reset(THREAD)).status == "done"
+    (asked,) = session_home.model.requests
+    parameters = asked["tools"][0]["function"]["parameters"]
+    assert "summary" not in {*parameters["properties"], *parameters.get("required", ())}
+    assert await session_home.memories.count() == 1
+    assert "warn" not in {line for line, *_ in session_home.console.lines}
+    await session_home.talk(THREAD, provenance=Provenance.STRANGER)
+    session_home.model.plays(calls((KEEP, "{}")))
+    assert (await session_home.archivist.reset(THREAD)).status == "done"
+    assert len(session_home.model.requests) == 2
+
+
 async def test_a_conversation_too_long_for_the_model_is_shown_from_its_newest_end(session_home: SessionHome) -> None:
     await session_home.say(
         OWNER_SESSION, *[Message("user", f"line {number}: {'tiles ' * 250}") for number in range(120)]
@@ -200,7 +217,7 @@ async def test_the_model_sees_the_conversation_as_untrusted_text_and_one_tool(se
     (request,) = session_home.model.requests
     (tool,) = request["tools"]
     assert request["tool_choice"] == "required"
-    assert list(tool["function"]["parameters"]["properties"]) == ["summary", "people", "facts", "events"]
+    assert list(tool["function"]["parameters"]["properties"]) == ["people", "facts", "events"]
     asked = request["messages"][-1]["content"]
     assert asked.count("<conversation-") == asked.count("</conversation-") == 1
     assert "THEM: Question 0" in asked
@@ -388,6 +405,19 @@ def test_a_few_words_are_not_worth_a_thought_and_many_or_long_ones_are() -> None
     assert not worth([])
 
 
+def test_of_talk_with_others_only_their_own_words_count() -> None:
+    once = [Message("user", "what does the gate say?")]
+    for number in range(3):
+        once += [
+            Message("assistant", (ToolCall(f"{number}", "bluesky_reply", {"text": "It sings. " * 100}),)),
+            Message("user", (ToolAnswer(f"{number}", "bluesky_reply", "Shorter, please. " * 100, is_error=True),)),
+        ]
+    assert not worth(rows_of(once), of_others=True)
+    assert worth(rows_of(once))
+    assert worth(rows_of([*once, Message("user", "and at night?")]), of_others=True)
+    assert worth(rows_of([Message("user", "hello " * 700)]), of_others=True)
+
+
 async def left(session_home: SessionHome) -> list[tuple[str, str]]:
     return list(await session_home.database.run(endings.due))
 
@@ -520,7 +550,7 @@ async def test_what_cannot_be_distilled_keeps_nobody_waiting_and_a_dead_service_
     for name in ("a", "b", "c", "d"):
         await session_home.talk(f"owner:{name}")
     await session_home.clock.advance(3600)
-    session_home.model.plays(refuses(503))
+    session_home.model.plays(refuses(500))
     assert not (await loop.run()).ran
     assert len(session_home.model.requests) == 1
     session_home.model.plays(refuses(400, "content filter"), *[keeps()] * 3)
@@ -537,10 +567,10 @@ async def test_a_conversation_that_is_put_off_each_time_keeps_no_other_from_its_
         await session_home.talk(f"owner:{name}")
     await session_home.clock.advance(3600)
     for _ in range(looks_in_vain):
-        session_home.model.plays(refuses(503))
+        session_home.model.plays(refuses(500))
         assert not (await loop.run()).ran
         await session_home.clock.advance(300)
-    session_home.model.plays(keeps(), keeps(), refuses(503))
+    session_home.model.plays(keeps(), keeps(), refuses(500))
     assert (await loop.run()).ran
     assert [one.key for one in await session_home.sessions.idle(session_home.clock.now())] == ["owner:a"]
 
