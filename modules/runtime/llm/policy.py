@@ -36,7 +36,7 @@ LLM_BASE_BACKOFF_MS = 5000
 LLM_MAX_BACKOFF_MS = 60_000
 LLM_RETRY_AFTER_MARGIN_MS = 1000
 LLM_BACKOFF_JITTER = 0.3
-OUTAGE_FIRST_S, OUTAGE_LONGEST_S = 30.0, 600.0
+OUTAGE_FIRST_S, OUTAGE_LONGEST_S = 30.0, 300.0
 """How long no call but the owner's leaves after one that met no sign of a service: at first, and at most."""
 
 ErrorKind = Literal[
