@@ -100,7 +100,7 @@ class OwnTurns:
             only=[one.name for one in tools if is_own(one, turn)],
             about=OwnTimeFacts(query),
         )
-        words = one_line(result.text, _WORDS_CHARS)
+        words = one_line(result.said, _WORDS_CHARS)
         if result.stopped in UNFINISHED or (result.cut_off and not words):
             return Disposition("undecided", "unfinished", result.cut_off, provenance=result.provenance)
         looks = {one.name for one in tools if one.effect == "look"}

@@ -47,7 +47,7 @@ from modules.services.sessions.archives import ArchiveOutcome
 from modules.services.sessions.archivist import Archivist, conversation, fitting
 from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.store import change_owner_of_talks, is_over, kept_after
-from modules.services.sessions.types import MessageRow, blocks, said_lines
+from modules.services.sessions.types import MessageRow, blocks, said_lines, said_since
 from modules.services.skills.skills import Framer, Skills, written
 from modules.services.work.table import WorkTable, change_owner_of_work, note
 from modules.services.work.types import OWNER_LINE, NewWork, WorkItem
@@ -227,7 +227,7 @@ class OwnerTalk:
             return await self._failed(message, error)
         if turn_result.stopped == "refused":
             return await self._failed(message, SoulError(turn_result.cut_off, remedy=_REFUSED_REMEDY))
-        if turn_result.stopped in UNFINISHED and not turn_result.text.strip():
+        if turn_result.stopped in UNFINISHED and not turn_result.said:
             return await self._without_words(message, turn_result)
         guidance = NewExperience(
             "owner_guidance",
@@ -250,7 +250,7 @@ class OwnerTalk:
                 data={"act": "answered", "tools": acts, "rounds": turn_result.rounds},
             )
         )
-        text = turn_result.text.strip()
+        text = turn_result.said
         if turn_result.cut_off and not text:
             return OwnerAnswer(message, failed=SoulError(turn_result.cut_off, remedy=_REMEDY))
         return OwnerAnswer(message, text)
@@ -274,10 +274,11 @@ class OwnerTalk:
 
     async def _answer_in(self, session_id: str) -> str | None:
         """Return the answer that was stored before a crash prevented its display; None if there is none."""
-        last = (await self.sessions.rows(session_id))[-1:]
-        said = [block for row in last for block in blocks(row.message)]
-        is_answer = last and last[0].role == "assistant" and all(isinstance(one, Text) for one in said)
-        return "\n".join(_texts(last)) if is_answer else None
+        rows = await self.sessions.rows(session_id)
+        if not rows or rows[-1].role != "assistant":
+            return None
+        is_answer = all(isinstance(one, Text) for one in blocks(rows[-1].message))
+        return said_since(row.message for row in rows) if is_answer else None
 
     async def _without_words(self, message: WorkItem, turn_result: TurnResult) -> OwnerAnswer:
         """Return the answer for a message over which a turn stopped before its first word.
@@ -308,7 +309,7 @@ class OwnerTalk:
             opening = Message("user", self.opening)
             session_id = await self.sessions.add_once(OWNER_SESSION, opening, Provenance.OWNER, is_note=True)
             turn_result = await self._run_turn(self.opening, session_id, purpose=_FIRST_SKILL, only=())
-        return turn_result.text.strip()
+        return turn_result.said
 
     @property
     def opening(self) -> str:

@@ -194,9 +194,12 @@ async def test_lines_that_an_earlier_version_kept_are_answered_each_by_its_owner
 async def test_an_answer_that_a_crash_kept_from_being_shown_is_shown_and_not_thought_of_again(
     running_town: RunningTown,
 ) -> None:
-    home = running_town.make_home("rowan")
+    home, whole = running_town.make_home("rowan"), "So: herons fish at dusk.\n\nNoted."
+    note = ToolUse("memory_save", {"kind": "fact", "subject": "owner", "body": "They saw a heron."})
+    steps = [Completion(text="So: herons fish at dusk.", calls=(note,)), Completion(text="Noted.")]
+    running_town.mind.answer = lambda _: steps.pop(0)
     async with awake(home) as life:
-        await answered(life.app.owner, "I saw a heron.")
+        assert await answered(life.app.owner, "I saw a heron.") == whole
     with sqlite3.connect(home.database) as connection:
         connection.execute(
             "INSERT INTO work (kind, key, payload, author, importance, not_before, cause_id, created_at)"
@@ -207,7 +210,7 @@ async def test_an_answer_that_a_crash_kept_from_being_shown_is_shown_and_not_tho
     connection.close()
     asked = len(running_town.mind.asked)
     async with awake(home) as life, talking(life) as (_, shown):
-        assert await shown.get() == "So: heron."
+        assert await shown.get() == whole
         assert await life.app.owner.waiting() == 0
     assert len(running_town.mind.asked) == asked
 

@@ -216,6 +216,24 @@ def said_lines(rows: Iterable[MessageRow]) -> tuple[SaidLine, ...]:
     return tuple(SaidLine(names[_who(row)], words) for row, words in spoken if words)
 
 
+def said_since(messages: Iterable[Message]) -> str:
+    """Return what the SOUL said after the last words of a user, without a text that another one holds."""
+    said: list[str] = []
+    for message in messages:
+        if message.role == "user" and not all(map(_is_tool, blocks(message))):
+            said = []
+        for text in (block.text.strip() for block in blocks(message) if isinstance(block, Text)):
+            if text and message.role == "assistant" and not any(_holds(one, text) for one in said):
+                said = [*(one for one in said if not _holds(text, one)), text]
+    return "\n\n".join(said)
+
+
+def _holds(text: str, part: str) -> bool:
+    """Return whether a text holds another as whole words."""
+    words, sought = (" ".join(one.split()) for one in (text, part))
+    return f" {sought} " in f" {words} "
+
+
 def _is_tool(block: Block) -> bool:
     return isinstance(block, ToolCall | ToolAnswer)
 

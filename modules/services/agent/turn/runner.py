@@ -49,7 +49,7 @@ from modules.services.agent.tools.policy import (
 )
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
 from modules.services.sessions.sessions import Sessions
-from modules.services.sessions.types import blocks, tokens_of
+from modules.services.sessions.types import blocks, said_since, tokens_of
 from modules.services.skills.skills import without_boundaries
 from modules.services.work.types import Disposition
 
@@ -74,8 +74,9 @@ Keep = Callable[[Sequence[tuple[Message, Provenance]]], Awaitable[object]]
 class TurnResult:
     """The result of a turn.
 
-    `text` is the model's last text, without secrets; `usage` the sum over all rounds; `provenance` that of the least
-    trusted words in the turn; `refusal` the model service's own reason for giving no answer.
+    `text` is the model's last text, `said` all that it said since the last words of a user, also before a restart, both
+    without secrets; `usage` the sum over all rounds; `provenance` that of the least trusted words in the turn;
+    `refusal` the model service's own reason for giving no answer.
     """
 
     text: str
@@ -85,6 +86,7 @@ class TurnResult:
     stopped: Stopped
     provenance: Provenance
     refusal: str = ""
+    said: str = ""
 
     @property
     def cut_off(self) -> str:
@@ -206,12 +208,14 @@ class _Session:
             self.text = self.rejected if note else ""
         elif self.text != self.checked and await self._is_false_report():
             note = self.executor.told_false("Nothing Done")
+        said = self._said()
         if note:
+            said = f"{said}\n\n{note}"
             self.text = self.unkept = f"{self.text.strip()}\n\n{note}"
         if self.unkept.strip():
             await self._add(Message("assistant", self.unkept))
         calls, provenance = tuple(self.calls), self.turn.provenance
-        return TurnResult(self.text, calls, self.rounds, self.usage, stopped, provenance, self.refusal)
+        return TurnResult(self.text, calls, self.rounds, self.usage, stopped, provenance, self.refusal, said)
 
     async def _ask(self) -> ChatResult:
         """Ask the model, with the tool results shortened until the request fits."""
@@ -251,8 +255,9 @@ class _Session:
         if self.tool_choice == "auto":
             if not self.rejected and await self._is_false_report():
                 problem = self.executor.told_false("False Report", done=self._not_done())
-                self.conversation += [Message("assistant", self.text), Message("user", problem)]
-                self.rejected, self.text = self.text, ""
+                self.rejected = self._said()
+                self.conversation += [Message("assistant", self.text or self.rejected), Message("user", problem)]
+                self.text = ""
                 return None
             self.checked, self.unkept = "" if self.rejected else self.text, said
             return "ended"
@@ -262,10 +267,14 @@ class _Session:
         self.nudge = ""
         return None
 
+    def _said(self) -> str:
+        return said_since([*self.conversation, Message("assistant", self.text)])
+
     async def _is_false_report(self) -> bool:
         """Return whether the text for the owner reports an act for their line that was not done."""
-        done = self._not_done() if self.tool_choice == "auto" and self.text.strip() else ""
-        return bool(done) and await self.executor.is_false_report(self.text, self.turn, done)
+        said = self._said() if self.tool_choice == "auto" else ""
+        done = self._not_done() if said else ""
+        return bool(done) and await self.executor.is_false_report(said, self.turn, done)
 
     def _not_done(self) -> str:
         """Return the calls since the owner's line, in words; "" if one of them did something."""

@@ -135,6 +135,28 @@ async def test_results_go_back_to_the_model_until_it_has_no_more_calls(
     assert [call["id"] for call in seen[2]["tool_calls"]] == [message["tool_call_id"] for message in seen[3:]]
 
 
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (
+            ("Slate is quieter, as mass damps the drumming.", "Noted."),
+            "Slate is quieter, as mass damps the drumming.\n\nNoted.",
+        ),
+        (("Slate is quieter.", "Slate is quieter.\nI noted your roof."), "Slate is quieter.\nI noted your roof."),
+        (("Slate is quieter. Noted.", "Noted."), "Slate is quieter. Noted."),
+        (("Slate is quieter.", ""), "Slate is quieter."),
+        (("No.", "Noted."), "No.\n\nNoted."),
+    ],
+    ids=str,
+)
+async def test_what_the_model_says_beside_a_call_is_part_of_its_answer(
+    take_turn: TakeTurn, model: ScriptedModel, texts: tuple[str, str], said: str
+) -> None:
+    beside, last = texts
+    model.plays(calls(read("note"), text=beside), says(last))
+    assert (await take_turn()).said == said
+
+
 def sizes(request: dict[str, Any]) -> list[int]:
     return [len(message["content"]) for message in request["messages"] if message["role"] == "tool"]
 
