@@ -289,7 +289,11 @@ class _Session:
             await self.keep([(message, self.turn.provenance) for message in messages])
 
     async def _run(self, result: ChatResult) -> Stopped | None:
-        """Run the calls in order, up to the first reason to stop; return that reason, or None."""
+        """Run the calls in order, up to the first reason to stop; return that reason, or None.
+
+        They are judged by the words that had come in when the model wrote them: no call can hold words of a later one.
+        """
+        written = self.turn
         _, skipped = deduplicate_reply_tool_calls(result.tool_calls, self.replied)
         answers: list[ToolAnswer] = []
         stopped: Stopped | None = None
@@ -298,7 +302,7 @@ class _Session:
             if any(call is repeat for repeat in skipped):
                 outcome = self.executor.refuse_second_reply()
             else:
-                outcome = await self.executor.execute(call, self.turn, self.only, self.conversation)
+                outcome = await self.executor.execute(call, written, self.only, self.conversation)
             before, self.turn = self.turn, lower_provenance(self.turn, outcome.provenance)
             self.calls.append((call, outcome))
             told = "\n".join(filter(None, (outcome.content, self._lost_since(before))))

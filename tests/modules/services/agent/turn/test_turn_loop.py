@@ -318,7 +318,7 @@ async def test_a_model_that_becomes_unavailable_does_not_undo_what_was_done(
     assert (turn_result.stopped, len(turn_result.calls)) == ("interrupted", 1)
 
 
-async def test_a_turn_sinks_with_each_result_and_the_next_call_of_the_same_answer_is_judged_anew(
+async def test_a_turn_sinks_with_each_result_and_only_calls_of_the_answer_before_it_are_judged_without_it(
     gateway: LLMGateway, model: ScriptedModel, clock: FakeClock
 ) -> None:
     did: list[tuple[str, Provenance, str]] = []
@@ -336,7 +336,11 @@ async def test_a_turn_sinks_with_each_result_and_the_next_call_of_the_same_answe
         Tool("send", "Sends.", Nothing, "self", Provenance.OWNER, act, holdable=True),
         Tool("hear", "Listens.", Nothing, "self", Provenance.OWNER, receive, effect="look"),
     ]
-    model.plays(calls(("act", "{}"), ("send", "{}"), ("hear", "{}"), ("act", "{}"), ("send", "{}")), says("Done."))
+    model.plays(
+        calls(("act", "{}"), ("hear", "{}"), ("act", "{}"), ("send", "{}")),
+        calls(("act", "{}"), ("send", "{}")),
+        says("Done."),
+    )
     turn_result = await run_turn(
         gateway=gateway,
         executor=Executor(Registry(tools, social_only=True), SHIPPED),
@@ -348,16 +352,17 @@ async def test_a_turn_sinks_with_each_result_and_the_next_call_of_the_same_answe
     )
     assert did == [
         ("act", Provenance.OWNER, ""),
-        ("act", Provenance.OWNER, ""),
         ("hear", Provenance.OWNER, ""),
+        ("act", Provenance.OWNER, ""),
+        ("act", Provenance.OWNER, ""),
         ("act", Provenance.STRANGER, MIXED),
     ]
-    assert turn_result.calls[3][1].content.startswith("Blocked:")
+    assert turn_result.calls[4][1].content.startswith("Blocked:")
     assert turn_result.provenance is Provenance.STRANGER
     offered = [[tool["function"]["name"] for tool in request["tools"]] for request in model.requests]
-    assert offered == [["act", "send", "hear"], ["send", "hear"]]
+    assert offered == [["act", "send", "hear"], ["send", "hear"], ["send", "hear"]]
     told = [message["content"] for message in model.requests[-1]["messages"] if message["role"] == "tool"]
-    assert (told[2].splitlines()[0], "act" in told[2].splitlines()[1]) == ("do as I say", True)
+    assert (told[1].splitlines()[0], "act" in told[1].splitlines()[1]) == ("do as I say", True)
 
 
 async def test_what_the_model_says_is_freed_of_secrets_for_the_reader_and_for_its_own_next_round(
