@@ -168,10 +168,15 @@ def github_tools(tools: GitHubTools) -> Sequence[Tool]:
             tools.comment,
             subject=IssueTurn,
             given={IssueTurn: frozenset({"owner", "repo", "issue_number"})},
+            answers=IssueTurn,
         ),
-        tool("github_graceful_exit", LeaveThreadInput, "github", anyone, tools.leave, subject=IssueTurn),
-        tool("github_submit_review", ReviewInput, "github", anyone, tools.review, subject=ReviewTurn),
-        tool("github_stay_silent", SilenceInput, "github", anyone, tools.silence, subject=IssueTurn),
+        tool(
+            "github_graceful_exit", LeaveThreadInput, "github", anyone, tools.leave, subject=IssueTurn, closes=IssueTurn
+        ),
+        tool(
+            "github_submit_review", ReviewInput, "github", anyone, tools.review, subject=ReviewTurn, answers=ReviewTurn
+        ),
+        tool("github_stay_silent", SilenceInput, "github", anyone, tools.silence, subject=IssueTurn, closes=IssueTurn),
     )
 
 
@@ -253,8 +258,8 @@ def message_tools(tools: MessageTools) -> Sequence[Tool]:
     """Return the tools of the family."""
     anyone, tool = Provenance.STRANGER, tools.words.tool
     return (
-        tool("message_answer", AnswerInput, "social", anyone, tools.answer, subject=MessageTurn),
-        tool("message_silence", SilenceInput, "social", anyone, tools.silence, subject=MessageTurn),
+        tool("message_answer", AnswerInput, "social", anyone, tools.answer, subject=MessageTurn, answers=MessageTurn),
+        tool("message_silence", SilenceInput, "social", anyone, tools.silence, subject=MessageTurn, closes=MessageTurn),
     )
 
 
@@ -283,6 +288,7 @@ def space_tools(skills: Skills) -> tuple[Tool, ...]:
             SpaceTools(words).decide,
             page="space_decide",
             subject=SpaceTurn,
+            answers=SpaceTurn,
             effect="look",
         ),
     )

@@ -57,6 +57,7 @@ from local_tools.words import REASON_CHARS, ToolWords, subject_of
 from modules.lives.bluesky.publish import Publisher, refused, text_problem
 from modules.lives.bluesky.reply_check import ReplyProblem, calls_for_answer
 from modules.lives.bluesky.types import SILENCE_TOOL, Act, ActTerms, ExpressionTurn, Published, ThreadTurn
+from modules.lives.messages.types import MessageTurn
 from modules.runtime.database.database import Database
 from modules.runtime.journal.rows import Journal
 from modules.services.agent.tools.executor import look_up_named
@@ -332,6 +333,8 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
         fits: Callable[[Turn], bool] | None = None,
         given: Mapping[type, frozenset[str]] | None = None,
         named_fields: frozenset[str] = frozenset(),
+        answers: type | UnionType | None = None,
+        closes: type | UnionType | None = None,
     ) -> Tool:
         holdable = effect == "act" and subject is None if holdable is None else holdable
         return tools.words.tool(
@@ -346,6 +349,8 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
             fits=fits,
             given=given,
             named_fields=named_fields,
+            answers=answers,
+            closes=closes,
         )
 
     look = partial(tool, effect="look")
@@ -353,16 +358,25 @@ def bluesky_tools(tools: BlueskyTools) -> Sequence[Tool]:
     about_post = partial(tool, given={ThreadTurn: frozenset({"post_uri"})})
     named_post = partial(about_post, named_fields=frozenset({"post_uri"}))
     anyone, own, owner = Provenance.STRANGER, Provenance.SELF, Provenance.OWNER
+    silent = ThreadTurn | ExpressionTurn
     return (
-        about_post("bluesky_reply", ReplyInput, tools.reply, anyone),
-        named_post("bluesky_like", SubjectInput, tools.like, anyone, fits=may_end_without_words),
+        about_post("bluesky_reply", ReplyInput, tools.reply, anyone, answers=ThreadTurn),
+        named_post("bluesky_like", SubjectInput, tools.like, anyone, fits=may_end_without_words, closes=ThreadTurn),
         named_post("bluesky_repost", SubjectInput, telling_of("bluesky_repost", tools.repost, tools.words), own),
-        in_thread("bluesky_reply_picture", PictureReplyInput, tools.reply_picture, anyone, holdable=True),
-        in_thread("graceful_exit", ExitInput, tools.exit, anyone, fits=may_end_without_words),
-        tool(
-            SILENCE_TOOL, SilenceInput, tools.silence, anyone, subject=ThreadTurn | ExpressionTurn, fits=may_stay_silent
+        in_thread(
+            "bluesky_reply_picture", PictureReplyInput, tools.reply_picture, anyone, holdable=True, answers=ThreadTurn
         ),
-        tool("data_request", SilenceInput, tools.data_request, anyone, fits=is_addressed, holdable=False),
+        in_thread("graceful_exit", ExitInput, tools.exit, anyone, fits=may_end_without_words, closes=ThreadTurn),
+        tool(SILENCE_TOOL, SilenceInput, tools.silence, anyone, subject=silent, fits=may_stay_silent, closes=silent),
+        tool(
+            "data_request",
+            SilenceInput,
+            tools.data_request,
+            anyone,
+            fits=is_addressed,
+            holdable=False,
+            answers=ThreadTurn | MessageTurn,
+        ),
         look("bluesky_get_timeline", LimitInput, tools.looks.timeline, owner),
         look("bluesky_get_notifications", LimitInput, tools.looks.notifications, own, fits=is_told_to_owner),
         look("bluesky_get_profile", ActorInput, tools.looks.profile, anyone),

@@ -365,6 +365,7 @@ def own_post_tools(tools: OwnPostTools) -> Sequence[Tool]:
             holdable=True,
             owner_fields=frozenset({"who", "at", "changes"}),
             own_act=tools.replaced_post,
+            answers=ExpressionTurn,
         ),
         words.tool(
             POST_FOUND,
@@ -375,6 +376,7 @@ def own_post_tools(tools: OwnPostTools) -> Sequence[Tool]:
             subject=ExpressionTurn,
             fits=lambda turn: isinstance(turn.subject, ExpressionTurn) and turn.subject.tool == POST_FOUND,
             holdable=True,
+            answers=ExpressionTurn,
         ),
         request_tool(words, "bluesky_limit_replies", LimitRepliesInput, tools.limit),
         request_tool(words, "bluesky_delete_post", OwnRecordInput, tools.delete, own_act=tools.own_record_meant),

@@ -236,7 +236,15 @@ def reading_tools(tools: ReadingTools) -> Sequence[Tool]:
     return [
         *(tool(name, model, "social", own, handler, effect="look") for name, model, handler in handlers),
         replace(want, from_line=frozenset({"question"})),
-        tool("reading_done", FindingInput, "self", Provenance.STRANGER, tools.finish, subject=ReadingTurn),
+        tool(
+            "reading_done",
+            FindingInput,
+            "self",
+            Provenance.STRANGER,
+            tools.finish,
+            subject=ReadingTurn,
+            answers=ReadingTurn,
+        ),
     ]
 
 

@@ -205,5 +205,14 @@ def craft_tools(table: WorkTable, skills: Skills, *, may_write: bool) -> Sequenc
 
     return (
         tool("self_improve", ImproveInput, "self", Provenance.OWNER, tools.improve, fits=fits),
-        tool("improvement_decide", DecisionInput, "self", own, tools.decide, subject=DecisionTurn, effect="look"),
+        tool(
+            "improvement_decide",
+            DecisionInput,
+            "self",
+            own,
+            tools.decide,
+            subject=DecisionTurn,
+            effect="look",
+            answers=DecisionTurn,
+        ),
     )

@@ -75,6 +75,8 @@ class ToolWords:
         named_fields: frozenset[str] = frozenset(),
         named_only: bool = False,
         own_act: Callable[[Any, Turn], Awaitable[OwnAct | None]] | None = None,
+        answers: type | UnionType | None = None,
+        closes: type | UnionType | None = None,
     ) -> Tool:
         """Return a tool with its descriptions from the subsection `page` (by default its name).
 
@@ -99,6 +101,8 @@ class ToolWords:
             named_only=named_only,
             own_act=own_act,
             time_limit_s=self._time_limit_s,
+            answers=answers,
+            closes=closes,
         )
 
     def _settling(self, handler: Handler) -> Handler:

@@ -31,7 +31,7 @@ from tests.running_town import RunningTown, awake, call, prompt_of
 from tests.scenarios.workspace_town import HOUR_S, LivingSoul, WorkspaceTown, open_workspace
 from town.atproto.index import POST, THREADGATE
 from town.github.values import StoredRepo
-from town.model.types import ChatRequest, Completion
+from town.model.types import ChatRequest, Completion, ToolUse
 
 OWNER_TOOLS = {
     *("bluesky_post", "withdraw_act", "bluesky_limit_replies", "bluesky_delete_post", "bluesky_repost"),
@@ -79,6 +79,35 @@ async def test_an_order_never_ends_as_a_like(running_town: RunningTown) -> None:
     """If the form of an answer is wrong twice, the second one is posted without the forbidden part."""
     await _told_of_a_follow(running_town, "I am a real person. Please follow.")
     assert running_town.texts("rowan") == ["Please follow."]
+
+
+@pytest.mark.parametrize(
+    ("followed", "said", "follow_first"),
+    [
+        ("kit", "Kit is followed in a moment.", True),
+        ("kit", "Kit is followed in a moment.", False),
+        ("nobody", "There is no account of that name.", True),
+        ("nobody", "There is no account of that name.", False),
+    ],
+)
+async def test_an_order_is_carried_out_before_the_reply_beside_it_and_what_failed_is_not_told_as_done(
+    running_town: RunningTown, followed: str, said: str, *, follow_first: bool
+) -> None:
+    follow = ToolUse("bluesky_follow", {"did": f"@{followed}.test"})
+    reply = ToolUse("bluesky_reply", {"text": "Kit is followed in a moment."})
+    beside = Completion(calls=(follow, reply) if follow_first else (reply, follow))
+    steps = [beside, call("bluesky_reply", text=said)]
+    running_town.mind.answer = lambda _: steps.pop(0)
+    home = running_town.make_home("rowan")
+    running_town.account("kit")
+    order = f"@rowan.test please follow @{followed}.test"
+    running_town.network.post_as(running_town.account("owner"), order)
+    async with awake(home, clock=HastyClock()) as soul:
+        await soul.look()
+        soul.passes(90)
+        await soul.look()
+    assert follows(running_town, "rowan") == (["kit.test"] if followed == "kit" else [])
+    assert running_town.texts("rowan") == [said]
 
 
 async def _told_of_a_follow(town: RunningTown, said: str) -> None:

@@ -60,7 +60,7 @@ Stopped = Literal[
     "refused",  # the model service refused to answer
     "rounds",  # the limit of rounds
     "time",  # the wall clock: no further round begins
-    "repeated_error",  # the same call failed with the same error twice
+    "repeated_error",  # a call failed as before once more, although the model had been told so
     "repeated_call",  # the same calls had the same results, round after round
     "interrupted",  # the model service became unavailable after calls had been made
 ]
@@ -75,7 +75,7 @@ CUT_OFF: dict[str, str] = {
     "no_calls": "the model called no tool, even when asked again",
     "refused": "the model service refused to answer",
     "rounds": "the limit of rounds was reached",
-    "repeated_error": "the model made the same mistake twice",
+    "repeated_error": "the model made the same mistake again, although it was told so",
     "repeated_call": "the model made the same calls again and again, with the same results",
     **UNFINISHED,
 }

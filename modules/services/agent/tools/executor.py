@@ -33,6 +33,7 @@ from modules.services.agent.tools.policy import (
     is_order_open,
     is_said,
     left_out,
+    place_in_answer,
     shown_call,
     taken_fields,
     withheld_fields,
@@ -309,13 +310,23 @@ class Executor:
         shown = text if len(text) <= 2 * _END_CHARS else f"{text[:_END_CHARS]} … {text[-_END_CHARS:]}"
         return await self.judge.is_false_report(shown, turn.request.text, done, turn)
 
-    def told_false(self, name: str, **values: object) -> str:
-        """Return the text about a false report for the model (`False Report`) or the owner (`Nothing Done`)."""
+    def told(self, name: str, **values: object) -> str:
+        """Return a text of the skill for the model, or for the owner (`Nothing Done`)."""
         return self.skills.render(_SKILL, "Answers", name, **values).strip()
 
-    def refuse_second_reply(self) -> ToolResult:
-        """Return the answer to a second reply to one post in the same turn."""
-        return replace(self._answer("Replied Already", "SKIPPED"), outcome=Disposition("silent"))
+    def place(self, call: ToolCall, turn: Turn) -> int:
+        """Return when a call is carried out among those of one answer, as `place_in_answer` does."""
+        tool = self.registry.get(call.name)
+        return place_in_answer(tool, turn) if tool else 0
+
+    def is_undone(self, call: ToolCall, result: ToolResult) -> bool:
+        """Return whether a call that should have acted failed, or waits for the owner's approval."""
+        tool = self.registry.get(call.name)
+        return (result.is_error or result.outcome.held) and (tool is None or tool.effect == "act")
+
+    def skip(self, call: ToolCall, why: str, **values: object) -> ToolResult:
+        """Return the answer to a call that is not carried out because of others in its turn."""
+        return replace(self._answer(why, "SKIPPED", tool=call.name, **values), outcome=Disposition("silent"))
 
     def told_lost(self, names: Collection[str], turn: Turn) -> str:
         """Return what the model is told about tools that it lost because a call brought in others' words."""

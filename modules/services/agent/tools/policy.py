@@ -65,6 +65,17 @@ def is_order_open(tool: Tool, turn: Turn) -> bool:
     return is_owners and (tool.named_only or bool(approval_reason(tool, turn)))
 
 
+def place_in_answer(tool: Tool, turn: Turn) -> int:
+    """Return when a call is carried out among those of one answer: 0, or 1 if it answers, 2 if it only ends the turn.
+
+    What ends the turn comes last, so that it keeps no other call from being carried out.
+    """
+    for place, kind in enumerate((tool.answers, tool.closes), 1):
+        if kind is not None and isinstance(turn.subject, kind):
+            return place
+    return 0
+
+
 def withheld_fields(tool: Tool, turn: Turn) -> frozenset[str]:
     """Return the fields that `tool` does not take in `turn`, because the owner did not ask for it."""
     return frozenset() if turn.asked_by is Provenance.OWNER else tool.owner_fields

@@ -217,6 +217,8 @@ class Tool:
         own_act: returns the act of the SOUL's own that a call ends, moves or replaces; None for any other call.
         as_edit: for a tool that takes a whole text again: returns a call with only the lines that the owner must give,
             and what changes among the SOUL's own words, in words for the judge. None if a call is shown as it is.
+        answers: the type of `Turn.subject` that a call answers, which ends the turn; None for none.
+        closes: the type of `Turn.subject` whose turn a call ends without an answer; None for none.
         family: offered only once the conversation has opened this family, unless a turn asks for the tool by name; ""
             for always. It does not affect who may use the tool.
 
@@ -242,4 +244,6 @@ class Tool:
     from_line: frozenset[str] = frozenset()
     own_act: Callable[[Any, Turn], Awaitable[OwnAct | None]] | None = None
     as_edit: Callable[[Any, OwnerRequest], Awaitable[tuple[BaseModel, str]]] | None = None
+    answers: type | UnionType | None = None
+    closes: type | UnionType | None = None
     family: str = ""

@@ -5,8 +5,6 @@ Every turn is written to the journal when it ends or fails.
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -43,22 +41,18 @@ from modules.services.agent.prompt.fitting import PromptPart, SystemPrompt, plac
 from modules.services.agent.prompt.prompter import TurnPrompt
 from modules.services.agent.tools.executor import Executor, KnownAccount, Resolve, look_up_named
 from modules.services.agent.tools.policy import (
-    deduplicate_reply_tool_calls,
     lower_provenance,
-    replied_uri,
+    place_in_answer,
 )
 from modules.services.agent.tools.types import OwnerRequest, ToolResult, Turn
+from modules.services.agent.turn.calls import CallHistory
 from modules.services.sessions.sessions import Sessions
 from modules.services.sessions.types import blocks, said_since, tokens_of
-from modules.services.skills.skills import without_boundaries
 from modules.services.work.types import Disposition
 
 MAX_TOOL_ROUNDS = 12
 
 TURN_WALL_CLOCK_S = 600.0
-
-_MOST_REPEATS = 2
-"""A turn ends when one call has repeated its result this often and no call brought anything new."""
 
 _LEAST_ANSWER_CHARS = 1_000
 """Tool results are never shortened below this, however little room there is."""
@@ -174,12 +168,10 @@ class _Session:
     rounds: int = 0
     refusal: str = ""
     usage: Usage = field(default_factory=Usage)
-    replied: set[str] = field(default_factory=set)
-    done: set[tuple[str, str, str, bool]] = field(default_factory=set)
+    history: CallHistory = field(default_factory=CallHistory)
     rejected: str = ""
     checked: str = ""
     unkept: str = ""
-    repeats: Counter[tuple[str, str, str, bool]] = field(default_factory=Counter)
 
     async def round(self) -> Stopped | None:
         """Ask the model once and run its calls; return why to stop, or None. The gateway limits each request's time."""
@@ -204,10 +196,10 @@ class _Session:
         """Return the result; a note by the program follows a text that reports what was not done."""
         note = ""
         if self.rejected and not self.text:
-            note = self.executor.told_false("Nothing Done") if self._not_done() else ""
+            note = self.executor.told("Nothing Done") if self._not_done() else ""
             self.text = self.rejected if note else ""
         elif self.text != self.checked and await self._is_false_report():
-            note = self.executor.told_false("Nothing Done")
+            note = self.executor.told("Nothing Done")
         said = self._said()
         if note:
             said = f"{said}\n\n{note}"
@@ -254,7 +246,7 @@ class _Session:
         said = self.executor.redactor.text(text)
         if self.tool_choice == "auto":
             if not self.rejected and await self._is_false_report():
-                problem = self.executor.told_false("False Report", done=self._not_done())
+                problem = self.executor.told("False Report", done=self._not_done())
                 self.rejected = self._said()
                 self.conversation += [Message("assistant", self.text or self.rejected), Message("user", problem)]
                 self.text = ""
@@ -289,37 +281,30 @@ class _Session:
             await self.keep([(message, self.turn.provenance) for message in messages])
 
     async def _run(self, result: ChatResult) -> Stopped | None:
-        """Run the calls in order, up to the first reason to stop; return that reason, or None.
+        """Run the calls of an answer, those that end the turn last; return why the turn stops, or None.
 
         They are judged by the words that had come in when the model wrote them: no call can hold words of a later one.
         """
-        written = self.turn
-        _, skipped = deduplicate_reply_tool_calls(result.tool_calls, self.replied)
-        answers: list[ToolAnswer] = []
-        stopped: Stopped | None = None
-        known = len(self.done)
-        for call in result.tool_calls:
-            if any(call is repeat for repeat in skipped):
-                outcome = self.executor.refuse_second_reply()
+        calls, places = result.tool_calls, [self.executor.place(call, self.turn) for call in result.tool_calls]
+        written, this = self.turn, self.history.begin(calls, places)
+        answers: dict[int, ToolAnswer] = {}
+        for number in sorted(range(len(calls)), key=places.__getitem__):
+            call, place = calls[number], places[number]
+            if why := this.left_out(call, place):
+                outcome, known = self.executor.skip(call, why, undone=", ".join(this.undone)), ""
             else:
                 outcome = await self.executor.execute(call, written, self.only, self.conversation)
+                is_known = this.add(call, outcome, is_undone=self.executor.is_undone(call, outcome))
+                known = self.executor.told("Failed Twice", may_retry=place > 0) if is_known else ""
             before, self.turn = self.turn, lower_provenance(self.turn, outcome.provenance)
             self.calls.append((call, outcome))
-            told = "\n".join(filter(None, (outcome.content, self._lost_since(before))))
-            answers.append(_answer_of(call, outcome, told))
-            stopped = self._weigh(call, outcome)
-            if stopped:
-                break
-        if len(self.done) > known:
-            self.repeats.clear()
-        elif max(self.repeats.values(), default=0) >= _MOST_REPEATS:
-            stopped = stopped or "repeated_call"
+            told = "\n".join(filter(None, (outcome.content, known, self._lost_since(before))))
+            answers[number] = _answer_of(call, outcome, told)
         redactor = self.executor.redactor
-        asked = [replace(call, input=redactor.value(call.input)) for call in result.tool_calls[: len(answers)]]
-        await self._add(
-            create_assistant_tool_use_message(redactor.text(result.text), asked), create_tool_result_message(answers)
-        )
-        return stopped
+        asked = [replace(call, input=redactor.value(call.input)) for call in calls]
+        told_all = create_tool_result_message(answers[number] for number in sorted(answers))
+        await self._add(create_assistant_tool_use_message(redactor.text(result.text), asked), told_all)
+        return self.history.end(this)
 
     def _lost_since(self, before: Turn) -> str:
         """Return what to tell the model about tools that it had `before` and lost since; "" for none."""
@@ -330,21 +315,10 @@ class _Session:
         return self.executor.told_lost(lost, self.turn) if lost else ""
 
     def _offered(self, turn: Turn) -> list[ToolSpec]:
-        return self.executor.registry.specs(turn, self.only, self.conversation)
-
-    def _weigh(self, call: ToolCall, outcome: ToolResult) -> Stopped | None:
-        if outcome.ends_turn:
-            return "ended"
-        came = without_boundaries(outcome.content)
-        done = (call.name, json.dumps(call.input, sort_keys=True), came, outcome.is_error)
-        if outcome.is_error and done in self.done:
-            return "repeated_error"
-        if done in self.done:
-            self.repeats[done] += 1
-        self.done.add(done)
-        if not outcome.is_error:
-            self.replied.update(uri for uri in [replied_uri(call)] if uri)
-        return None
+        """Return the tools as the model sees them, without those that failed twice in the same way."""
+        named = {tool.name: tool for tool in self.executor.registry}
+        specs = self.executor.registry.specs(turn, self.only, self.conversation)
+        return [one for one in specs if one.name not in self.history.failed or place_in_answer(named[one.name], turn)]
 
 
 def _answer_of(call: ToolCall, result: ToolResult, told: str) -> ToolAnswer:

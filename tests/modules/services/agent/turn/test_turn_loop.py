@@ -22,6 +22,7 @@ from modules.services.agent.tools.policy import MIXED
 from modules.services.agent.tools.types import Tool, ToolResult, Turn
 from modules.services.agent.turn.runner import TurnResult, run_turn
 from modules.services.skills.skills import Framer
+from modules.services.work.types import Disposition
 from tests.modules.runtime.llm.scripted_model import ScriptedModel, calls, refuses, says
 from tests.patience import until
 from tests.shipped_skills import SHIPPED
@@ -74,6 +75,16 @@ class RecordingTools:
         self.did.append(f"reply {arguments.post_uri}")
         return ToolResult("sent")
 
+    async def follow(self, arguments: Reading, turn: Turn) -> ToolResult:
+        self.did.append(f"follow {arguments.name}")
+        if arguments.name == "nobody":
+            return ToolResult("no such account", is_error=True)
+        return ToolResult("followed", outcome=Disposition("", held=arguments.name == "held"))
+
+    async def answer(self, arguments: Reading, turn: Turn) -> ToolResult:
+        self.did.append(f"answer {arguments.name}")
+        return ToolResult("said", ends_turn=True)
+
     async def finish(self, arguments: Nothing, turn: Turn) -> ToolResult:
         self.did.append("finish")
         return ToolResult("silent", ends_turn=True)
@@ -82,7 +93,9 @@ class RecordingTools:
         return [
             Tool("read", "Reads.", Reading, "self", Provenance.STRANGER, self.read),
             Tool("bluesky_reply", "Replies.", Replying, "social", Provenance.STRANGER, self.reply),
-            Tool("stay_silent", "Ends.", Nothing, "social", Provenance.STRANGER, self.finish),
+            Tool("follow", "Follows.", Reading, "social", Provenance.STRANGER, self.follow),
+            Tool("answer", "Answers.", Reading, "social", Provenance.STRANGER, self.answer, answers=str),
+            Tool("stay_silent", "Ends.", Nothing, "social", Provenance.STRANGER, self.finish, closes=str),
             Tool("secret", "Hidden.", Nothing, "self", Provenance.OWNER, self.finish),
         ]
 
@@ -98,7 +111,7 @@ def take_turn(gateway: LLMGateway, recording_tools: RecordingTools, clock: FakeC
         return await run_turn(
             gateway=gateway,
             executor=Executor(Registry(recording_tools.tools(), social_only=True), SHIPPED),
-            turn=Turn("test", Provenance.STRANGER),
+            turn=Turn("test", Provenance.STRANGER, subject="a post"),
             system="be kind",
             messages=[Message("user", "hello")],
             purpose="test",
@@ -118,6 +131,14 @@ def reply(uri: str) -> tuple[str, str]:
 
 
 SILENT = ("stay_silent", "{}")
+
+
+def follow(name: str) -> tuple[str, str]:
+    return "follow", json.dumps({"name": name})
+
+
+def answer(words: str) -> tuple[str, str]:
+    return "answer", json.dumps({"name": words})
 
 
 async def test_results_go_back_to_the_model_until_it_has_no_more_calls(
@@ -215,14 +236,62 @@ async def test_what_a_model_thought_before_its_calls_is_given_back_in_each_furth
     assert thoughts[1:] == [[None, None, "Notes first.", None, None], [None, None, "Notes first.", *[None] * 4]]
 
 
-async def test_a_result_that_ends_the_turn_ends_it_at_once(
+@pytest.mark.parametrize(
+    ("asked", "did"),
+    [
+        ([read("note"), SILENT, follow("kit")], ["read note", "follow kit", "finish"]),
+        ([answer("yes"), follow("kit")], ["follow kit", "answer yes"]),
+        ([SILENT, answer("yes")], ["answer yes"]),
+        ([answer("yes"), answer("yes")], ["answer yes"]),
+    ],
+    ids=str,
+)
+async def test_what_ends_the_turn_comes_last_in_an_answer_and_an_answer_before_silence(
+    take_turn: TakeTurn,
+    model: ScriptedModel,
+    recording_tools: RecordingTools,
+    asked: list[tuple[str, str]],
+    did: list[str],
+) -> None:
+    model.plays(calls(*asked))
+    turn_result = await take_turn()
+    assert (turn_result.stopped, recording_tools.did) == ("ended", did)
+    assert [result.is_error for _, result in turn_result.calls] == [number >= len(did) for number in range(len(asked))]
+
+
+@pytest.mark.parametrize(
+    ("first", "did"),
+    [
+        ([follow("nobody"), answer("Done: I follow them.")], ["follow nobody"]),
+        ([answer("Done: I follow them."), follow("held")], ["follow held"]),
+        ([("like_all", "{}"), answer("Done: I like them.")], []),
+        ([answer("(1/2)"), answer("(2/2)")], []),
+    ],
+    ids=str,
+)
+async def test_an_answer_beside_an_act_that_came_to_nothing_or_in_two_parts_is_sent_back_once(
+    take_turn: TakeTurn,
+    model: ScriptedModel,
+    recording_tools: RecordingTools,
+    first: list[tuple[str, str]],
+    did: list[str],
+) -> None:
+    model.plays(calls(*first), calls(answer("what is true")))
+    turn_result = await take_turn(tool_choice="required")
+    assert (turn_result.stopped, recording_tools.did) == ("ended", [*did, "answer what is true"])
+    seen = model.requests[1]["messages"]
+    asked = next(message["tool_calls"] for message in seen if message.get("tool_calls"))
+    assert [one["function"]["name"] for one in asked] == [name for name, _ in first]
+    assert sum(message["role"] == "tool" for message in seen) == len(first)
+
+
+async def test_an_answer_in_two_parts_once_more_is_carried_out_in_its_first_part(
     take_turn: TakeTurn, model: ScriptedModel, recording_tools: RecordingTools
 ) -> None:
-    model.plays(calls(read("note"), SILENT, read("never")))
-    turn_result = await take_turn()
-    assert turn_result.stopped == "ended"
-    assert recording_tools.did == ["read note", "finish"]
-    assert len(model.requests) == 1
+    parts = calls(answer("(1/2)"), answer("(2/2)"))
+    model.plays(parts, parts)
+    assert (await take_turn()).stopped == "ended"
+    assert recording_tools.did == ["answer (1/2)"]
 
 
 async def test_a_required_call_that_does_not_come_is_asked_for_once_more(
@@ -277,12 +346,34 @@ async def test_the_wall_clock_cuts_off_no_answer_that_still_comes_in(
 
 
 @pytest.mark.parametrize("mistake", [read("missing"), ("read", "{broken")], ids=str)
-async def test_the_same_mistake_twice_is_enough(
+async def test_after_the_same_mistake_twice_the_model_may_still_answer_but_not_make_it_once_more(
     take_turn: TakeTurn, model: ScriptedModel, mistake: tuple[str, str]
 ) -> None:
-    model.plays(calls(mistake), calls(read("note")), calls(mistake))
+    model.plays(calls(mistake), calls(read("note")), calls(mistake), says("There is none."))
     turn_result = await take_turn()
-    assert (turn_result.stopped, turn_result.rounds) == ("repeated_error", 3)
+    assert (turn_result.stopped, turn_result.text) == ("ended", "There is none.")
+    offered = [{tool["function"]["name"] for tool in request["tools"]} for request in model.requests]
+    assert ["read" in names for names in offered] == [True, True, True, False]
+    told = [message["content"] for message in model.requests[-1]["messages"] if message["role"] == "tool"]
+    assert (told[2].startswith(told[0]), len(told[2]) > len(told[0])) == (True, True)
+    model.plays(calls(mistake), calls(read("note")), calls(mistake), calls(mistake))
+    turn_result = await take_turn()
+    assert (turn_result.stopped, turn_result.rounds) == ("repeated_error", 4)
+
+
+async def test_the_same_mistake_twice_in_one_answer_counts_once(take_turn: TakeTurn, model: ScriptedModel) -> None:
+    model.plays(calls(read("missing"), read("missing")), says("There is none."))
+    assert (await take_turn()).text == "There is none."
+
+
+async def test_a_call_that_ends_the_turn_is_still_offered_after_it_failed_twice(
+    take_turn: TakeTurn, model: ScriptedModel, recording_tools: RecordingTools
+) -> None:
+    wrong = calls(("answer", json.dumps({"words": "yes"})))
+    model.plays(wrong, wrong, calls(answer("yes")))
+    assert (await take_turn(tool_choice="required")).stopped == "ended"
+    assert recording_tools.did == ["answer yes"]
+    assert "answer" in [tool["function"]["name"] for tool in model.requests[-1]["tools"]]
 
 
 @pytest.mark.parametrize(
