@@ -290,7 +290,9 @@ class _Session:
         answers: dict[int, ToolAnswer] = {}
         for number in sorted(range(len(calls)), key=places.__getitem__):
             call, place = calls[number], places[number]
-            if why := this.left_out(call, place):
+            # NOTE(self): a call with a secret is never left out, since the executor refuses it and tells the owner.
+            has_secret = self.executor.redactor.finds_in(call.input)
+            if why := "" if has_secret else this.left_out(call, place):
                 outcome, known = self.executor.skip(call, why, undone=", ".join(this.undone)), ""
             else:
                 outcome = await self.executor.execute(call, written, self.only, self.conversation)
