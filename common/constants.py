@@ -13,7 +13,10 @@ GITHUB_MIN_SPACING_MS = 5000
 GITHUB_BODY_MAX_CHARS = 65_000
 LLM_IDLE_TIMEOUT_S = 180.0
 LLM_ANSWER_LONGEST_S = 3600.0
-LLM_MAX_OUTPUT_TOKENS = 1024
+LLM_LEAST_OUTPUT_TOKENS = 1024
+"""What every prompt leaves to the answer."""
+LLM_ANSWER_TOKENS = 8_000
+"""What the longest answer needs: the text of an essay, a plan or a file."""
 
 # Text that is published.
 PORTABLE_MAX_GRAPHEMES = 300

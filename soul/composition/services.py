@@ -265,7 +265,8 @@ class Services(BaseServices):
         self.daily_copy = DailyCopy(self.database, home.database, journal, clock, settings.soul_timezone)
         self.knowledge = self._open_knowledge()
         stores = self.knowledge.stores
-        self.gateway = open_gateway(self, on_measured=stores.estimator.learn, hydrate=stores.hydrate)
+        room = partial(stores.estimator.room_beside, settings.context_tokens)
+        self.gateway = open_gateway(self, on_measured=stores.estimator.learn, answer_room=room, hydrate=stores.hydrate)
         reader = RuleReader(self.gateway, self.skills)
         rules = RepositoryRules(self.repository_identity, reader, self.database, journal, clock)
         self.foreign = ForeignRepositories(rules, self.github, self.database, world.circle)

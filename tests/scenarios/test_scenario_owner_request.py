@@ -61,6 +61,34 @@ async def test_only_the_owner_s_did_opens_the_owner_s_tools(running_town: Runnin
     assert "memory_search" not in _offered(request)
 
 
+async def test_a_long_answer_to_the_owner_comes_whole_and_is_paid_once(running_town: RunningTown) -> None:
+    essay = " ".join(f"Sentence {number} on roofs, moss and slate, in a row." for number in range(400))
+    running_town.mind.answer = lambda _: Completion(f"<think>{'I weigh it. ' * 500}</think>{essay}")
+    async with awake(running_town.make_home("rowan")) as soul:
+        assert await answered(soul.app.owner, "Write me a long essay on roofs.") == essay
+    assert len(running_town.mind.asked) == 1
+
+
+@pytest.mark.parametrize(("verdict", "judged"), [("YES", True), ("", False), ("We need to decide", False)])
+async def test_an_order_is_judged_by_a_model_that_thinks_first_and_no_verdict_is_told_as_none(
+    running_town: RunningTown, verdict: str, *, judged: bool
+) -> None:
+    home = running_town.make_home("rowan", SOUL_APPROVAL="off")
+    kit = running_town.account("kit")
+    running_town.network.put(kit, "app.bsky.actor.profile", "self", {"displayName": "Kit", "description": "rain"})
+    steps = [call("bluesky_get_profile", actor="kit.test"), call("bluesky_follow", did="kit.test"), Completion("So.")]
+    thought = f"<think>{'I weigh it. ' * 500}</think>{verdict}"
+    running_town.mind.answer = lambda request: steps.pop(0) if request.offers else Completion(thought)
+    async with awake(home) as soul:
+        await answered(soul.app.owner, "Look at the profile of kit.test, then follow kit.test.")
+        await soul.send()
+        entries = await soul.app.services.journal.recent(20, kinds=["decision"])
+    assert follows(running_town, "rowan") == ["kit.test"] * judged
+    (reason,) = [row.entry.reason for row in entries if "line" in row.entry.summary]
+    assert reason.startswith("no answer of the judge") != judged
+    assert sum(not request.offers for request in running_town.mind.asked) == 1
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -23,8 +23,8 @@ import httpx
 
 from adapters.web.client import http_transport_factory
 from common.clock import Clock, doubled, iso
-from common.constants import LLM_IDLE_TIMEOUT_S, LLM_MAX_OUTPUT_TOKENS, SECOND_MS
-from common.errors import BudgetExceeded, Fatal, SoulError, Transient
+from common.constants import LLM_IDLE_TIMEOUT_S, LLM_LEAST_OUTPUT_TOKENS, SECOND_MS
+from common.errors import BudgetExceeded, Fatal, PromptTooLong, SoulError, Transient
 from common.facts import TurnFacts
 from common.files import append_bounded
 from common.json_lines import json_line
@@ -71,6 +71,7 @@ from modules.runtime.llm.policy import (
     OUTAGE_LONGEST_S,
     TRIED_AGAIN,
     CallVerdict,
+    answer_limit,
     calculate_backoff,
     gives_no_sign,
     is_own_service,
@@ -140,9 +141,9 @@ class CacheMeter:
         return sum(cached for _, cached in self._seen) / sent if sent else None
 
 
-LLM_CLASSIFIER_MIN_TOKENS = 256
-
 CUT_RETRY_FACTOR = 4
+CUT_MARK = " […]"
+"""Follows a text whose rest the limit cut off."""
 _MICRO = 1_000_000
 _ILL = frozenset({"transient", "fatal", "elsewhere"})
 _UNDONE = frozenset({"unknown", "fatal", "elsewhere"})
@@ -208,6 +209,8 @@ class LLMGateway:
         on_measured: called for each answer whose input the service counted, with the model, the characters that were
             sent and the tokens that it made of them; not if pictures or thoughts would spoil the measure.
         cache_key: the key by which some services find the cached beginning of our prompts.
+        answer_room: returns for how many tokens of answer the model has room beside so many characters; None if nobody
+            knows.
         on_outcome: called for each attempt with whether the service did its part, and if not, the error.
         hydrate: reads a picture from the media store; None: pictures are replaced by their descriptions.
         vision: whether pictures are sent.
@@ -232,6 +235,7 @@ class LLMGateway:
         redactor: Redactor | None = None,
         on_usage: Callable[[ChatResult, str], None] | None = None,
         on_measured: Callable[[str, int, int], None] | None = None,
+        answer_room: Callable[[int], int] | None = None,
         on_outcome: Callable[[bool, str], None] | None = None,
         cache_key: str = "",
         hydrate: Hydrate | None = None,
@@ -251,6 +255,7 @@ class LLMGateway:
         self._redactor = redactor or Redactor()
         self._on_usage = on_usage
         self._on_measured = on_measured
+        self._answer_room = answer_room
         self._on_outcome = on_outcome
         self._cache_key = cache_key
         self._hydrate = hydrate
@@ -311,7 +316,7 @@ class LLMGateway:
             system: the system prompt; in blocks, so that the service can cache what stays the same.
             tools: the tools that may be called; without any, none are sent.
             tool_choice: `required` forces a call, as far as the model obeys it.
-            max_tokens: limit of the answer, raised to the minimum that reasoning models need.
+            max_tokens: length of the answer; what a model may need to think before it is added.
             temperature: left out if None, or if the service refuses it.
             purpose: one word for the records.
             importance: for whom the call is; decides whether it may go when the day's budget runs low.
@@ -327,11 +332,10 @@ class LLMGateway:
 
         """
         required = tool_choice == "required" and bool(tools)
-        limit = max(max_tokens or LLM_MAX_OUTPUT_TOKENS, LLM_CLASSIFIER_MIN_TOKENS)
         request: Request = {
             "model": self.model,
             "messages": await self._worded(messages, system),
-            "max_tokens": limit,
+            "max_tokens": 0,
             "stream_options": {"include_usage": True},
         }
         if tools:
@@ -342,16 +346,22 @@ class LLMGateway:
             request[EXTRA_FIELDS] = {FACTS: replace(facts, purpose=purpose).as_json(self._redactor.value)}
         if self._cache_key:
             request[CACHE_KEY] = self._cache_key
+        room = self._answer_room(chars_of(request)) if self._answer_room else None
+        request["max_tokens"] = answer_limit(max_tokens, room)
         tally, started = _Tally(purpose, importance), self._clock.monotonic()
-        result = read(await self._ask(request, tally), tools, required=required, new_id=self._new_id)
-        if cut_short(result, tools):
-            larger = request | {"max_tokens": limit * CUT_RETRY_FACTOR}
+        answer, limit = await self._ask_within(request, tally)
+        result = read(answer, tools, required=required, new_id=self._new_id)
+        longer = answer_limit(limit * CUT_RETRY_FACTOR, room)
+        if cut_short(result, tools) and longer > limit:
+            larger = request | {"max_tokens": longer}
             # NOTE(self): a service refuses it without room beside the prompt (vLLM) or above its model's limit.
             try:
                 result = read(await self._ask(larger, tally), tools, required=required, new_id=self._new_id)
             except SoulError as error:
                 if isinstance(error, BudgetExceeded | Fatal | Transient):
                     raise
+        if result.stop_reason == "max_tokens":
+            self._console.line("warn", "an answer of the model was cut at its greatest length", purpose)
         result = _settled(result, tally, self._clock.monotonic() - started)
         if self._on_usage:
             self._on_usage(result, purpose)
@@ -368,6 +378,17 @@ class LLMGateway:
         for picture, url in zip(pictures_in(wire), urls, strict=True):
             picture["url"] = url
         return wire
+
+    async def _ask_within(self, request: Request, tally: _Tally) -> tuple[StreamedAnswer, int]:
+        """Return the answer and its limit, which is the least one if the service has no room for another."""
+        limit = int(request["max_tokens"])
+        try:
+            return await self._ask(request, tally), limit
+        except PromptTooLong:
+            # NOTE(self): vLLM refuses a request whose prompt and limit together exceed the context.
+            if limit <= LLM_LEAST_OUTPUT_TOKENS:
+                raise
+        return await self._ask(request | {"max_tokens": LLM_LEAST_OUTPUT_TOKENS}, tally), LLM_LEAST_OUTPUT_TOKENS
 
     async def _ask(self, request: Request, tally: _Tally) -> StreamedAnswer:
         """Attempt, wait and adapt the request until there is an answer, or no hope of one."""
@@ -488,8 +509,10 @@ class LLMGateway:
 
 
 def _settled(result: ChatResult, tally: _Tally, seconds: float) -> ChatResult:
+    is_cut = result.stop_reason == "max_tokens" and bool(result.text)
     return replace(
         result,
+        text=result.text + CUT_MARK if is_cut else result.text,
         usage=tally.usage,
         model=result.model or tally.usage.model,
         attempts=tally.attempts,
@@ -537,9 +560,13 @@ class GatewayServices(Protocol):
 
 
 def open_gateway(
-    services: GatewayServices, *, on_measured: Callable[[str, int, int], None], hydrate: Hydrate
+    services: GatewayServices,
+    *,
+    on_measured: Callable[[str, int, int], None],
+    answer_room: Callable[[int], int],
+    hydrate: Hydrate,
 ) -> LLMGateway:
-    """Return the gateway to the model of the settings; `on_measured` and `hydrate` are those of `LLMGateway`."""
+    """Return the gateway to the model of the settings; the other arguments are those of `LLMGateway`."""
     settings = services.settings
     gateway = LLMGateway(
         base_url=settings.ai_gateway_base_url,
@@ -552,6 +579,7 @@ def open_gateway(
         redactor=services.redactor,
         on_usage=UsageLog(services.home.usage_log, services.clock).note,
         on_measured=on_measured,
+        answer_room=answer_room,
         on_outcome=partial(services.health.note, "model"),
         cache_key=settings.agent_name,
         hydrate=hydrate,

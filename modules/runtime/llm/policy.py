@@ -16,6 +16,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from common.constants import LLM_ANSWER_TOKENS, LLM_LEAST_OUTPUT_TOKENS
 from common.errors import ModelRefused, PromptTooLong, SoulError, Transient
 from modules.runtime.llm.dialect import (
     CACHE_KEY,
@@ -36,6 +37,9 @@ LLM_BASE_BACKOFF_MS = 5000
 LLM_MAX_BACKOFF_MS = 60_000
 LLM_RETRY_AFTER_MARGIN_MS = 1000
 LLM_BACKOFF_JITTER = 0.3
+LLM_CLASSIFIER_MIN_TOKENS = 256
+LLM_THOUGHT_TOKENS = 2_000
+"""What an answer may have beside its own length, because a model may think before it."""
 OUTAGE_FIRST_S, OUTAGE_LONGEST_S = 30.0, 300.0
 """How long no call but the owner's leaves after one that met no sign of a service: at first, and at most."""
 
@@ -107,9 +111,11 @@ _TOOL_CHOICE = re.compile(r"tool[_ ]?choice|\bforc(?:e|ed|ing) tool", re.IGNOREC
 _MOVED_STATUS = {301, 302, 307, 308}
 _GONE_STATUS = _MOVED_STATUS | {404, 405, 410}
 _UNSURE_STATUS = {408, 409, 424, 499}
-_TOO_LARGE_STATUS, _UNAVAILABLE_STATUS = 413, 503
+_TOO_LARGE_STATUS, _UNAVAILABLE_STATUS, _UNPAID_STATUS = 413, 503, 402
 _UNREACHED_STATUS = {521, 523, 525, 526, 529, 530}
 """A service that is overloaded (529), and a proxy that could not connect to one (Cloudflare)."""
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_LIMIT = re.compile(r"\b[0-9]{4,6}\b")
 _CLIENT_ERROR = range(400, 500)
 _SERVER_ERROR = range(500, 600)
 _OUTAGE_STATUS = range(502, 600)
@@ -242,6 +248,16 @@ def _type_names(error: BaseException | None) -> set[str]:
     return {cls.__name__ for cause in (error, error and error.__cause__) for cls in type(cause).__mro__}
 
 
+def answer_limit(wanted: int | None, room: int | None) -> int:
+    """Return how many tokens an answer may have: what is `wanted` and some for thoughts, as far as there is `room`.
+
+    If the room is not known, only a short answer is sure to fit.
+    """
+    if room is None:
+        return max(wanted or LLM_LEAST_OUTPUT_TOKENS, LLM_CLASSIFIER_MIN_TOKENS)
+    return max(min((wanted or LLM_ANSWER_TOKENS) + LLM_THOUGHT_TOKENS, room), LLM_LEAST_OUTPUT_TOKENS)
+
+
 def calculate_backoff(
     attempt: int, retry_after_ms: float | None = None, rng: Callable[[], float] = random.random
 ) -> int:
@@ -268,6 +284,8 @@ def retry_after_ms(headers: Mapping[str, str], now: datetime) -> float | None:
 
 def adapt_request(request: Mapping[str, Any], verdict: CallVerdict) -> dict[str, Any] | None:
     """Return the request without what the service refused by name, or with what it missed; None if nothing changes."""
+    if verdict.status == _UNPAID_STATUS:
+        return _with_lower_limit(request, verdict.message)
     if verdict.kind != "unknown" and verdict.status not in _GONE_STATUS:
         return None
     if named := _THOUGHT.search(verdict.message):
@@ -289,7 +307,17 @@ def _without_parameter(request: Mapping[str, Any], verdict: CallVerdict) -> dict
             return {key: value for key, value in request.items() if key != parameter}
     if has_marks(request) and (MARK in verdict.message or _WORDS_ONLY.search(verdict.message)):
         return without_marks(request)
-    return None
+    return _with_lower_limit(request, verdict.message)
+
+
+def _with_lower_limit(request: Mapping[str, Any], message: str) -> dict[str, Any] | None:
+    """Return the request with the longest answer that a refusal allows, or with the least; None if nothing changes."""
+    name = next((one for one in _LIMITS if one in request), "")
+    if not name or not any(one in message for one in _LIMITS):
+        return None
+    told = (int(one) for one in _LIMIT.findall(message.replace(",", "")))
+    lower = max((one for one in (*told, LLM_LEAST_OUTPUT_TOKENS) if one < request[name]), default=0)
+    return {**request, name: lower} if lower else None
 
 
 def _with_other_thoughts(request: Mapping[str, Any], named: str, message: str) -> dict[str, Any] | None:

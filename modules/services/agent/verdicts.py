@@ -5,7 +5,8 @@ examples, and the text. The text is cleaned and quoted on one line instead of fr
 only one label comes back, and frames distract small models (of 15 repetitions, one model found 11 quoted but 1
 framed). The module keeps no state; a call that fails or takes too long raises a `SoulError`.
 
-To a question for YES or NO, no answer, for lack of budget, after a failure or a timeout, counts as NO.
+To a question for YES or NO, no answer (for lack of budget, after a failure or a timeout, or because another text came)
+has the effect of NO, and the journal says that none came.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ SAME_CLAIM = "Same Claim"
 _SAID_ALREADY = "Said Already"
 _OWNER_ORDER = "Owner Order"
 _FALSE_REPORT = "False Report"
-_YES = "YES"
+_YES, _NO = "YES", "NO"
 SAID_CHARS = 1_000
 """How many of the last characters that the SOUL said before the owner's line are shown."""
 _NOTHING = "-"
@@ -215,6 +216,8 @@ class YesNoJudge:
             raise
         except SoulError as failure:
             return False, f"no answer of the judge: {failure}"
+        if not answer.startswith((_YES, _NO)):
+            return False, "no answer of the judge: it said neither YES nor NO"
         return answer.startswith(_YES), ""
 
     async def _note(self, summary: str, reason: str, turn: JudgedTurn, code: str = "") -> None:

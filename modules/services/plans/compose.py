@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adapters.github.types import Repo
+from common.constants import LLM_ANSWER_TOKENS
 from common.facts import QuestionFacts
 from common.provenance import Importance
 from common.text.closings import without_handles
@@ -69,7 +70,6 @@ TITLE_CHARS, GOAL_CHARS, TEXT_CHARS, FIELD_CHARS = 120, 400, 4_000, 200
 """The most characters of a title, of the goal, of the context or a description, and of any other text of a plan."""
 
 _WORDS = "plans"
-_TOKENS = 2_000
 _ISSUE_CHARS, _ALL_ISSUES_CHARS = 8_000, 24_000
 _MOST_DIGITS = 9
 _SAID_CHARS = 500
@@ -258,7 +258,7 @@ class PlanComposer:
         """Yield the arguments of the model's call, from the first and the second try."""
         profile = await self.profile()
         question = ModelQuestion(
-            self.gateway, self.skills, SKILL, _TOKENS, importance, tool=TOOL, schema=schema, profile=profile
+            self.gateway, self.skills, SKILL, LLM_ANSWER_TOKENS, importance, tool=TOOL, schema=schema, profile=profile
         )
         for temperature in _TEMPERATURES:
             yield await question.call(asked, facts, temperature)

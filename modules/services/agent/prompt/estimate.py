@@ -108,6 +108,10 @@ class Estimator:
         """Return how many tokens a request may have: `context_tokens`, or fewer if a service has a smaller window."""
         return min([context_tokens, *filter(None, (window.tokens for window in self._windows.values()))])
 
+    def room_beside(self, context_tokens: int, chars: int) -> int:
+        """Return how many tokens of the context are left beside a request of so many characters."""
+        return self.within(context_tokens) - math.ceil(chars / self.ratio)
+
     def prompt_within(self, prompt_tokens: int) -> int:
         """Return `prompt_tokens`, or fewer, so that half of a window that is known to be small stays for the rest."""
         known = self.within(2 * prompt_tokens)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from common.constants import LLM_MAX_OUTPUT_TOKENS
+from common.constants import LLM_LEAST_OUTPUT_TOKENS
 from common.errors import PolicyBlocked
 from common.provenance import Provenance
 from common.text.markdown import is_meaningful, split_sections
@@ -218,12 +218,12 @@ def history_budget(
 
 
 def room_beside(parts: Sequence[PromptPart], *, context_tokens: int, tool_tokens: int) -> int:
-    """Return `history_budget` for a prompt of these parts and an answer of the usual length, with the same errors."""
+    """Return `history_budget` for a prompt of these parts and the shortest answer, with the same errors."""
     return history_budget(
         context_tokens=context_tokens,
         bootstrap_tokens=sum(part.tokens for part in parts),
         tool_tokens=tool_tokens,
-        max_output_tokens=LLM_MAX_OUTPUT_TOKENS,
+        max_output_tokens=LLM_LEAST_OUTPUT_TOKENS,
         parts=parts,
     )
 

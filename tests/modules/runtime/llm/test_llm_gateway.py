@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable
+from contextlib import aclosing
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -21,15 +22,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.clock import FakeClock
+from common.constants import LLM_ANSWER_TOKENS, LLM_LEAST_OUTPUT_TOKENS
 from common.errors import Fatal, ModelRefused, PromptTooLong, SoulError, Transient
 from common.redact import Redactor
 from modules.runtime.console import SilentConsole
 from modules.runtime.llm.connection import NoBudgetGuard
 from modules.runtime.llm.dialect import ChatResult, Message, ToolSpec, Usage
-from modules.runtime.llm.gateway import LLMGateway, UsageLog
+from modules.runtime.llm.gateway import CUT_MARK, LLMGateway, UsageLog
+from modules.runtime.llm.policy import LLM_THOUGHT_TOKENS
 from modules.runtime.llm.stream import END, SaidError, chunks
 from tests.loopback import held_port, to_loopback
-from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says
+from tests.modules.runtime.llm.scripted_model import Reply, ScriptedModel, calls, refuses, says, scripted_gateway
 from tests.patience import while_time_passes
 
 T = TypeVar("T")
@@ -146,27 +149,80 @@ async def test_an_answer_that_the_limit_leaves_empty_is_asked_again_and_then_sai
     assert (result.stop_reason, len(model.requests)) == ("max_tokens", 2)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "maximum context length is 2048 tokens, but 900 of input plus 4096 were asked for",
-        "max_tokens is too large: 4096. This model supports at most 2048 completion tokens.",
-    ],
-)
 async def test_a_cut_answer_stands_where_the_service_has_no_room_for_a_longer_one(
-    gateway: LLMGateway, model: ScriptedModel, words: str
+    gateway: LLMGateway, model: ScriptedModel
 ) -> None:
-    no_room = refuses(400, words)
+    no_room = refuses(400, "maximum context length is 2048 tokens, but 900 of input plus 4096 were asked for")
     model.plays(calls(("like", '{"uri'), finish="length"), no_room)
     result = await gateway.chat_with_tools(HELLO, tools=[LIKE])
     assert (result.stop_reason, result.attempts) == ("max_tokens", 2)
     assert [bool(call.malformed) for call in result.tool_calls] == [True]
 
 
-async def test_prose_that_the_limit_cuts_is_kept_as_it_is(gateway: LLMGateway, model: ScriptedModel) -> None:
+async def test_prose_that_the_limit_cuts_is_kept_and_marked(
+    gateway: LLMGateway, model: ScriptedModel, console: SilentConsole
+) -> None:
     model.plays(says("Once upon a", finish="length"))
     result = await gateway.chat_with_tools(HELLO, tools=[LIKE])
-    assert (result.text, result.stop_reason, len(model.requests)) == ("Once upon a", "max_tokens", 1)
+    assert (result.text, result.stop_reason, len(model.requests)) == (f"Once upon a{CUT_MARK}", "max_tokens", 1)
+    assert [kind for kind, *_ in console.lines] == ["warn"]
+
+
+@pytest.mark.parametrize(
+    ("room", "wanted", "limit"),
+    [
+        (190_000, None, LLM_ANSWER_TOKENS + LLM_THOUGHT_TOKENS),
+        (190_000, 10, 10 + LLM_THOUGHT_TOKENS),
+        (3_000, None, 3_000),
+        (-5, None, LLM_LEAST_OUTPUT_TOKENS),
+    ],
+)
+async def test_an_answer_has_the_length_it_needs_and_room_for_thoughts_as_far_as_the_context_leaves_it(
+    model: ScriptedModel, clock: FakeClock, room: int, wanted: int | None, limit: int
+) -> None:
+    async with aclosing(scripted_gateway(model.url, clock, answer_room=lambda _: room)) as gateway:
+        model.plays(says("yes"))
+        await gateway.chat(HELLO, max_tokens=wanted)
+    assert [request["max_tokens"] for request in model.requests] == [limit]
+
+
+@pytest.mark.parametrize(
+    ("refused", "limit", "is_kept"),
+    [
+        (
+            refuses(400, "max_tokens is too large: 10000. This model supports at most 4096 completion tokens"),
+            4_096,
+            True,
+        ),
+        (refuses(400, "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]"), 8_192, True),
+        (refuses(400, "max_tokens exceeds what gpt-4 can output"), LLM_LEAST_OUTPUT_TOKENS, True),
+        (refuses(402, "Add credit, or ask for fewer max_tokens: you asked for 10000 and can afford 3021"), 3_021, True),
+        (
+            refuses(400, "maximum context length is 8192 tokens, and you requested 10,010"),
+            LLM_LEAST_OUTPUT_TOKENS,
+            False,
+        ),
+    ],
+)
+async def test_a_service_that_allows_only_shorter_answers_is_asked_for_these(
+    model: ScriptedModel, clock: FakeClock, refused: Reply, limit: int, *, is_kept: bool
+) -> None:
+    async with aclosing(scripted_gateway(model.url, clock, answer_room=lambda _: 190_000)) as gateway:
+        model.plays(refused, says("yes"), says("yes"))
+        assert [await gateway.chat(HELLO), await gateway.chat(HELLO)] == ["yes", "yes"]
+    usual = LLM_ANSWER_TOKENS + LLM_THOUGHT_TOKENS
+    asked = [request["max_tokens"] for request in model.requests]
+    assert asked == [usual, limit, limit if is_kept else usual]
+
+
+async def test_a_longer_answer_is_asked_for_within_what_the_model_can_write(
+    model: ScriptedModel, clock: FakeClock
+) -> None:
+    async with aclosing(scripted_gateway(model.url, clock, answer_room=lambda _: 190_000)) as gateway:
+        no_room = refuses(400, "max_tokens is too large: 42000. This model supports at most 16384 completion tokens")
+        model.plays(says("<think>hm", finish="length"), no_room, says("whole"))
+        assert await gateway.chat(HELLO) == "whole"
+    assert [request["max_tokens"] for request in model.requests] == [10_000, 42_000, 16_384]
 
 
 async def test_a_classifier_gets_at_least_the_floor_of_tokens(gateway: LLMGateway, model: ScriptedModel) -> None:
