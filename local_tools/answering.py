@@ -33,7 +33,7 @@ from modules.services.skills.skills import SYSTEM_SECTION, Skills
 from modules.services.work.types import Disposition
 
 COMMENT_MOST_CHARS = 3_000
-"""The longest comment."""
+"""The longest comment, in graphemes."""
 
 _SKILL = "github-response"
 _REVIEW_SKILL = "pr-review"
@@ -98,14 +98,15 @@ class GitHubTools:
     def _checked(self, body: str, turn: Turn) -> tuple[str, str]:
         """Return the text to send, and why it must not be sent ("" if it may).
 
-        In the second draft of a turn, the sentences that must not be sent are left out, and an introduction may stay.
-        The owner is answered whatever the form of that draft is.
+        In the second draft of a turn, the sentences that must not be sent are left out, and those beyond the greatest
+        length, and an introduction may stay. The owner is answered whatever the form of that draft is.
         """
         subject = subject_of(turn, IssueTurn)
         text = strip_self_mention(clean(body, is_ours=True), subject.login)
         problem = self._problem(text, subject)
         if problem and subject.revision.asked:
             text = sayable(text, self._scaffold(subject), _said(subject))
+            text = _cut(text, COMMENT_MOST_CHARS)
             problem = self._problem(text, subject)
             if problem == "Introduction" or (turn.importance == "owner" and problem in _OF_FORM):
                 problem = ""
@@ -116,7 +117,9 @@ class GitHubTools:
         if not problem:
             return None
         if subject.revision.ask():
-            return self.words.error(problem, length=len(text), most=COMMENT_MOST_CHARS, thread=subject.waiting.key)
+            return self.words.error(
+                problem, length=grapheme_len(text), most=COMMENT_MOST_CHARS, thread=subject.waiting.key
+            )
         return self.words.end("Given Up", Disposition("silent", reason="no comment that may leave, twice"))
 
     async def _submit(
@@ -139,7 +142,7 @@ class GitHubTools:
         """Return why this text must not be sent, a subsection of `Answers`; "" if it may."""
         if not text:
             return "Empty"
-        if len(text) > COMMENT_MOST_CHARS:
+        if grapheme_len(text) > COMMENT_MOST_CHARS:
             return "Too Long"
         said = _said(subject)
         if not asks(said[-1]) and opens_with_introduction(text, (*self._names, subject.login)):
@@ -188,6 +191,11 @@ def _elsewhere(args: CommentInput, subject: IssueTurn) -> str:
     return "" if is_here and args.issue_number in {0, subject.waiting.number} else "Elsewhere"
 
 
+def _cut(text: str, most: int) -> str:
+    """Return as many whole sentences of `text` as fit, else its first words: small models cannot count."""
+    return text if grapheme_len(text) <= most else leading_sentences(text, most) or shortened(text, most)
+
+
 def _said(subject: IssueTurn) -> list[str]:
     return [subject.thread.issue.body, *(one.body for one in subject.thread.comments)]
 
@@ -218,11 +226,7 @@ class MessageTools:
         subject, text = subject_of(turn, MessageTurn), clean(args.text, is_ours=True)
         problem = self._problem(text, subject)
         if problem and subject.revision.asked:
-            text = sayable(text, self._scaffold(subject), subject.said)
-            problem = self._problem(text, subject)
-        if problem == "Too Long" and subject.revision.asked:
-            # NOTE(self): small models cannot count; an answer without its last sentence is better than none.
-            text = leading_sentences(text, MESSAGE_MOST_CHARS) or shortened(text, MESSAGE_MOST_CHARS)
+            text = _cut(sayable(text, self._scaffold(subject), subject.said), MESSAGE_MOST_CHARS)
             problem = self._problem(text, subject)
         if problem:
             if subject.revision.ask():

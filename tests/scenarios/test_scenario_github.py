@@ -135,6 +135,19 @@ async def test_a_comment_of_bad_form_is_sent_back_once_and_then_the_owner_is_ans
     assert place.comments == ["Narrow, or…"]
 
 
+async def test_a_comment_that_is_too_long_twice_leaves_with_the_sentences_that_fit(place: Place) -> None:
+    told = " ".join(f"Gate {number} needs a hinge of {number} millimetres." for number in range(90))
+    place.town.mind.answer = minding(told, told)
+    home = place.home()
+    place.post_link()
+    async with awake(home, clock=CLOCK) as soul:
+        await look(soul)
+    (comment,) = place.comments
+    assert 2_900 < len(comment) <= 3_000
+    assert told.startswith(comment)
+    assert comment.endswith("millimetres.")
+
+
 async def test_who_asks_whether_the_soul_is_a_bot_is_told_yes(place: Place) -> None:
     told, draft = "I'm an AI agent, yes.", "I'm Rowan, an AI agent. The wide one."
     place.town.mind.answer = minding(told, draft, draft)
