@@ -1,13 +1,14 @@
 """Validates what a model reports before anything else uses it: its decision about a turn in the agent space. Pure.
 
-Field names and words of a fixed set are recognised however a model spells them. Placeholders of small models (`"none"`,
-an issue 0) count as left out; no value is converted if that could change its meaning. Text of digits is taken as a
-whole number where the schema has one. The impression that somebody's words leave comes with the call that answers
-them.
+Field names and words of a fixed set are recognised however a model spells them. A null of an optional field and
+placeholders of small models (`"none"`, an issue 0) count as left out; no value is converted if that could change its
+meaning. Text of digits is taken as a whole number where the schema has one, and JSON in a text as a list or an object.
+The impression that somebody's words leave comes with the call that answers them.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ Impression = Annotated[Impressed, BeforeValidator(_known_or_none)]
 
 _TRUTH = {"true": True, "false": False}
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,15}")
+_STRUCTURES: dict[str, type] = {"array": list, "object": dict}
 _CHOICES = ("anyOf", "oneOf", "allOf")
 _DEFINED = "#/$defs/"
 
@@ -62,24 +64,41 @@ def named(sent: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def brought_home(schema: Schema, sent: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was sent, with names and words spelled as in `schema`, the schema of an object."""
+    """Return what was sent, with names and words spelled as in `schema`, the schema of an object.
+
+    At every level, a null of a field that is not required counts as left out.
+    """
     return _object(schema, sent, schema.get("$defs", {}))
 
 
 def _object(schema: Schema, sent: Mapping[str, Any], defined: Schema) -> dict[str, Any]:
-    kinds = schema.get("properties", {})
-    return {name: _value(kinds.get(name, {}), value, defined) for name, value in named(sent, kinds).items()}
+    kinds, required = schema.get("properties", {}), schema.get("required", ())
+    given = ((name, one) for name, one in named(sent, kinds).items() if one is not None or name in required)
+    return {name: _value(kinds.get(name, {}), one, defined) for name, one in given}
 
 
 def _value(schema: Schema, value: Any, defined: Schema) -> Any:  # noqa: ANN401 - any JSON value
     """Return the value, spelled as in the schema."""
     kinds = list(_kinds(schema, defined))
+    value = _unpacked(kinds, value)
     if isinstance(value, Mapping):
         return _object(next((one for one in kinds if "properties" in one), {}), value, defined)
     if isinstance(value, list):
         item: Schema = next((one["items"] for one in kinds if "items" in one), {})
         return [_value(item, one, defined) for one in value]
     return _scalar(kinds, value)
+
+
+def _unpacked(kinds: Sequence[Schema], value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the list or the object in a text that holds its JSON, if the schema has one of these and no text."""
+    types = {one.get("type") for one in kinds}
+    if not isinstance(value, str) or "string" in types or not types & _STRUCTURES.keys():
+        return value
+    try:
+        found = json.loads(value, strict=False)
+    except (ValueError, RecursionError):
+        return value
+    return found if isinstance(found, tuple(_STRUCTURES[one] for one in types & _STRUCTURES.keys())) else value
 
 
 def _scalar(kinds: Sequence[Schema], value: Any) -> Any:  # noqa: ANN401 - any JSON value
@@ -144,6 +163,12 @@ _NUMBER = re.compile(r"(?:https?://\S+/issues/|issue\s*)?#?(\d{1,9})", re.IGNORE
 _ISSUE_NUMBER = re.compile(r"(?<![\w&#])#(\d{1,9})(?![\w;])")
 
 
+def says_nothing(text: str) -> bool:
+    """Return whether a text is a placeholder by which models say that there is nothing to say."""
+    said = text.strip().casefold()
+    return said in _SAYS_NOTHING or said.rstrip(".!") in _SAYS_NOTHING
+
+
 def repository_name(said: str) -> str:
     """Return the `owner/name` of a repository given by that or by the address of a page of it; "" if it is neither."""
     page = _PAGE.fullmatch(said)
@@ -191,7 +216,7 @@ class Commitment(BaseModel):
     @field_validator("repo")
     @classmethod
     def _repo(cls, value: str) -> str:
-        if value.casefold() in _SAYS_NOTHING:
+        if says_nothing(value):
             return ""
         found = repository_name(value) or (value if _SHORT_NAME.fullmatch(value) else "")
         if not found:

@@ -179,13 +179,21 @@ class Sent(BaseModel):
             {"line": " 150 ", "lines": ["3", 4.0, 4.5, "4.5", "four", True]},
             {"line": 150, "lines": [3, 4, 4.5, "4.5", "four", True]},
         ),
+        ({"kind": None, "inner": {"post_uri": None}, "other": None}, {"inner": {}}),
+        ({"kinds": '["Create Issue"]', "inner": '{"postUri": null}'}, {"kinds": ["create_issue"], "inner": {}}),
+        ({"lines": "[4", "inner": "[]", "either": "[1]"}, {"lines": "[4", "inner": "[]", "either": "[1]"}),
         ({"line": "9" * 5000, "issue": "12"}, {"line": "9" * 5000, "issue": "12"}),
     ],
 )
-def test_names_whole_numbers_and_words_of_a_fixed_set_are_known_in_every_spelling(
+def test_names_whole_numbers_words_of_a_fixed_set_and_packed_lists_are_known_in_every_spelling(
     sent: dict[str, Any], home: dict[str, Any]
 ) -> None:
     assert brought_home(Sent.model_json_schema(), sent) == home
+
+
+def test_a_null_that_a_field_needs_stays_to_be_refused() -> None:
+    schema = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+    assert brought_home(schema, {"title": None}) == {"title": None}
 
 
 @pytest.mark.parametrize(
