@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from adapters.github.client import GitHub
@@ -101,13 +101,21 @@ PlanText = Annotated[str, Field(max_length=TEXT_CHARS)]
 
 
 class PlanTask(BaseModel):
-    """A task. `estimate` is hidden from the model: no rule reads it."""
+    """A task, or only its title. Other fields are left out; `estimate` is hidden from the model: no rule reads it."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
 
     title: PlanTitle
     description: PlanText = ""
     estimate: Annotated[str, SkipJsonSchema()] = ""
     dependencies: list[PlanField] = Field(default_factory=list)
     files: list[PlanField] = Field(default_factory=list, max_length=MOST_FILES)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, given: object) -> object:
+        told = {"title": given} if isinstance(given, str) else given
+        return {name: told[name] for name in cls.model_fields if name in told} if isinstance(told, Mapping) else told
 
 
 class PlanInput(InRepository):

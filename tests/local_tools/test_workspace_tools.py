@@ -415,3 +415,13 @@ async def test_a_plan_that_is_too_long_is_refused_with_what_fits_and_not_cut(
     repo = working.watched_repo()
     refused = await working.use("plan_create", **PLAN | too_long)
     assert (refused.is_error, str(most) in refused.content, issues(repo)) == (True, True, [])
+
+
+async def test_a_task_with_odd_fields_costs_no_plan(working: Working) -> None:
+    repo = working.watched_repo()
+    tasks = [{"title": "Count", "id": 7}, "Show", {"title": "Tell", "dependencies": [1, "#2"], "priority": None}]
+    planned = await working.done("plan_create", **PLAN | {"tasks": tasks})
+    made = parse_plan(repo.issues[planned["issueNumber"]].body or "", PLAN["title"])
+    assert made
+    assert [one.title for one in made.tasks][:3] == ["Count", "Show", "Tell"]
+    assert made.tasks[2].dependencies == ("Task 1", "Task 2")
