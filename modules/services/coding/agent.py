@@ -238,11 +238,11 @@ def _end_of(steps: Sequence[CodingStep]) -> CodingEnd | None:
     call = steps[-1].calls[-1]
     if not _is_end(call, steps[-1].answers[-1]):
         return None
-    said = call.input.get("summary" if call.name == FINISH else "reason", "")
-    text = clean(str(said), is_ours=True)[:_SUMMARY_CHARS]
+    said = call.input.get("summary" if call.name == FINISH else "reason")
+    text = clean(str(said or ""), is_ours=True)[:_SUMMARY_CHARS]
     if call.name == BLOCKED:
         return CodingEnd("blocked", text)
-    described = clean(str(call.input.get(DESCRIPTION, "")), is_ours=True)[:_SUMMARY_CHARS]
+    described = clean(str(call.input.get(DESCRIPTION) or ""), is_ours=True)[:_SUMMARY_CHARS]
     return CodingEnd("finished", text, _is_found(call), described)
 
 
