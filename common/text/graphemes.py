@@ -9,6 +9,7 @@ from common.constants import PORTABLE_MAX_GRAPHEMES
 _SENTENCE_END = regex.compile(
     r"(?V1)[.!?\u2026][\"'\u201d\u2019)]*(?=\s|$)|[\p{STerm}--[.!?]]++[\"'\u201d\u2019\u300d\u300f)\uff09]*"
 )
+_REST = " …"
 CLUSTER = regex.compile(r"\p{RI}{2}[\p{GCB=Extend}\p{GCB=SpacingMark}\u200d]*+|\X")
 """One character as readers see it. Flags come first: at each, `\\X` alone would look back to the start of their row."""
 
@@ -48,6 +49,15 @@ def leading_sentences(text: str, max_graphemes: int = PORTABLE_MAX_GRAPHEMES) ->
     fitting = truncate_graphemes(text, max_graphemes)
     ends = [match.end() for match in _SENTENCE_END.finditer(text) if match.end() <= len(fitting)]
     return fitting[: ends[-1]].strip() if ends else ""
+
+
+def leading_part(text: str, most: int) -> str:
+    """Return `text`, or as many whole sentences or lines from its start as fit, followed by `…`."""
+    if grapheme_len(text) <= most:
+        return text
+    fitting = truncate_graphemes(text, most - len(_REST))
+    whole = max(leading_sentences(text, most - len(_REST)), fitting.rpartition("\n")[0].rstrip(), key=len)
+    return f"{whole or fitting.rstrip()}{_REST}"
 
 
 def fit_post_text(text: str, url: str | None = None, max_graphemes: int = PORTABLE_MAX_GRAPHEMES) -> str:

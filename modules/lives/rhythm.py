@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from common.clock import Clock, iso, local, parse_iso, spoken
 from common.facts import OwnTimeFacts
 from common.provenance import Provenance
+from common.text.graphemes import leading_part
 from common.text.markdown import is_meaningful
-from common.text.untrusted import one_line
+from common.text.untrusted import clean, one_line
 from modules.runtime.journal.types import UNFINISHED
 from modules.runtime.llm.dialect import Message
 from modules.runtime.scheduler.policy import is_quiet, not_at_night
@@ -100,7 +101,7 @@ class OwnTurns:
             only=[one.name for one in tools if is_own(one, turn)],
             about=OwnTimeFacts(query),
         )
-        words = one_line(result.said, _WORDS_CHARS)
+        words = leading_part(clean(result.said), _WORDS_CHARS)
         if result.stopped in UNFINISHED or (result.cut_off and not words):
             return Disposition("undecided", "unfinished", result.cut_off, provenance=result.provenance)
         looks = {one.name for one in tools if one.effect == "look"}

@@ -93,7 +93,8 @@ async def test_what_is_done_each_week_is_a_turn_that_reads_and_tells_the_owner(r
     home = town.make_home("rebecca", SOUL_SPEED="1", SOUL_TIMEZONE="UTC")
     at = (clock.now() + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M")
     acts = [call("schedule_add", what="look at my profile", at=at, repeat="weekly"), Completion("Each week.")]
-    week = [call("bluesky_get_profile", actor="owner.test"), Completion("Your profile is as it was.")]
+    report = "Your profile is as it was:\n\n- no new name\n- no new picture"
+    week = [call("bluesky_get_profile", actor="owner.test"), Completion(report)]
     town.mind.answer = lambda _: acts.pop(0)
     async with awake(home, clock=clock) as soul:
         phone.says("Look at my profile each week")
@@ -106,7 +107,7 @@ async def test_what_is_done_each_week_is_a_turn_that_reads_and_tells_the_owner(r
         assert acts == []
     assert {"bluesky_get_profile", "memory_search", "bluesky_post", "web_fetch"} <= offered
     assert offered.isdisjoint({"bluesky_reply", "bluesky_like", "bluesky_follow", "bluesky_delete_post", "more_tools"})
-    told = [one for one in phone.answers if "Your profile is as it was." in one]
+    told = [one for one in phone.answers if report in one]
     assert len(told) == 2
     assert schedule.last is not None
     assert schedule.due - schedule.last == timedelta(days=7)

@@ -24,7 +24,7 @@ from common.errors import SoulError, StorageError, Transient
 from common.provenance import Provenance
 from common.redact import Redactor
 from common.result import Err
-from common.text.graphemes import truncate_graphemes
+from common.text.graphemes import leading_part
 from common.text.untrusted import one_line
 from modules.lives.messages.policy import NO_BUDGET, quiet_until
 from modules.lives.messages.state import MessageState
@@ -48,7 +48,6 @@ from modules.services.work.types import HELD, Disposition, Handler, NewWork, Per
 KIND = "order"
 _UNDER_WAY = frozenset({"held", "pending", "sending"})
 _MOST_LINES = 10
-_CUT_CHARS = 2
 _MINUTE_S = 60.0
 
 
@@ -66,11 +65,10 @@ class OwnerNotices:
         talk = await self.state.talk_with(self.state.me.owner_did)
         if talk is None:
             return None
-        shown = truncate_graphemes(text, MESSAGE_MAX_GRAPHEMES - _CUT_CHARS)
         body = DirectMessageBody(
             conversation_id=talk.id,
             to=self.state.me.owner_did,
-            text=shown if shown == text else f"{shown} …",
+            text=leading_part(text, MESSAGE_MAX_GRAPHEMES),
             after_rev=await self.state.newest_rev(talk.id),
             drafts=tuple(drafts),
             forgotten=tuple(forgotten),

@@ -12,7 +12,14 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.text.graphemes import CLUSTER, fit_post_text, grapheme_len, leading_sentences, truncate_graphemes
+from common.text.graphemes import (
+    CLUSTER,
+    fit_post_text,
+    grapheme_len,
+    leading_part,
+    leading_sentences,
+    truncate_graphemes,
+)
 from common.text.strings import base36, rolling_hash, u16_len, u16_slice
 from tests.exploration import examples
 
@@ -98,6 +105,20 @@ def test_whatever_is_said_fits_or_is_refused(text: str, limit: int, with_url: bo
 )
 def test_leading_sentences_are_whole_and_fit(text: str, limit: int, expected: str) -> None:
     assert leading_sentences(text, limit) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [
+        ("One. Two.", 9, "One. Two."),
+        ("One. Two three.", 9, "One. …"),
+        ("Two:\n- one\n- two", 14, "Two:\n- one …"),
+        ("One. Two\nthree.", 12, "One. Two …"),
+        ("abcdefgh", 6, "abcd …"),
+    ],
+)
+def test_a_part_ends_with_a_whole_sentence_or_line_where_it_can(text: str, limit: int, expected: str) -> None:
+    assert leading_part(text, limit) == expected
 
 
 _SIGNS = "ab \r\n\u0301\u200d\ufe0f\u0903\u0600\u1100\u1161😀👩👧🏽नम"
