@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
+from adapters.space.types import HOST
 from common.facts import CodingFacts, QuestionFacts
 from common.text.graphemes import fit_post_text, grapheme_len
 from common.text.host_intent import classify_host_intent_structural
@@ -271,8 +272,15 @@ def _has_fault(_fields: Fields) -> str:
 
 
 def _worth_an_answer(fields: Fields) -> str:
-    """Answer LISTEN if the newest message only thanks or repeats an earlier one. A colon follows the name in a line."""
-    *before, newest = [text.partition(": ")[2] for text in fields.get("said", ())] or [""]
+    """Answer LISTEN if the newest message only thanks or repeats one, or others meet what the host asked for.
+
+    A colon follows the name in a line.
+    """
+    lines = fields.get("said", ())
+    *before, newest = [text.partition(": ")[2] for text in lines] or [""]
+    asked = next((words for name, _, words in (text.partition(": ") for text in reversed(lines)) if name == HOST), "")
+    if classify_host_intent_structural(asked).intent == "action_request":
+        return "LISTEN"
     return "LISTEN" if _repeats(newest, before) or _ONLY_THANKS.fullmatch(newest) else "SPEAK"
 
 

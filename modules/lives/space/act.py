@@ -16,7 +16,7 @@ from adapters.space.types import HOST
 from common.clock import Clock, doubled
 from common.constants import SECOND_MS
 from common.errors import BudgetExceeded, Fatal, SoulError, Transient
-from modules.lives.space.classifiers import FirstLook
+from modules.lives.space.classifiers import FirstLook, is_late
 from modules.lives.space.commitment_maker import LOOP, JournalReporter, Note
 from modules.lives.space.config import SPACE_CHECK_INTERVAL_MS, SpaceConfig, SpaceConfigFile
 from modules.lives.space.host_request import SPACE_REPLAYED_REQUEST_MAX_AGE_MS, is_open
@@ -25,9 +25,11 @@ from modules.lives.space.policy import should_open, wait_s
 from modules.lives.space.prompting import Decider, ModelDecision
 from modules.lives.space.request_parser import conversation_thread_uri
 from modules.lives.space.respond import PendingDecision, Resolved, RoomResponder
+from modules.lives.space.snapshot import RoomSnapshot
 from modules.lives.space.snapshot_builder import SnapshotBuilder
 from modules.lives.space.speak import DelayedMessage, ProposedMessage, Speaker, SpeakResult
 from modules.lives.space.types import CheckCode, CheckResult, HistoryEntry
+from modules.lives.space.validator import is_held
 from modules.runtime.scheduler.policy import Loop, Outcome, Runs, get_timer_jitter
 from modules.services.commitments.naming import QueuedCommitment
 from modules.services.commitments.policy import is_of_room
@@ -42,6 +44,8 @@ _ENDED = CheckResult("ended", "the host has ended the talk")
 _WAITS = "a message waits for its moment"
 _QUIET = CheckResult("quiet", "nothing new was said")
 _FAILED_LATELY = CheckResult("resting", "the model failed a moment ago")
+_GOES_FIRST = CheckResult("listening", "the one elected to act goes first")
+_LATE = "the host waits for another to act"
 _COMING_IN = CheckResult("listening", "others may still be coming in")
 
 
@@ -219,6 +223,9 @@ class Participation:
             self.wake_commitments()
         if not (snapshot.batch or opens or snapshot.is_open):
             return CheckResult("quiet", "nothing is open")
+        if is_held(snapshot):
+            self._waiting = batch
+            return _GOES_FIRST
         case = PendingDecision(snapshot, config)
         try:
             return await self._run_turn(case)
@@ -228,7 +235,7 @@ class Participation:
     async def _run_turn(self, case: PendingDecision) -> CheckResult:
         """Ask the model if needed, and carry out its decision."""
         snapshot = case.snapshot
-        if self.first_look and (nothing := await self.first_look.reason_for_silence(snapshot)):
+        if nothing := await self._reason_for_silence(snapshot):
             await self.decider.keep(snapshot)
             self._answered(snapshot.batch)
             self._pause_after_silence(case)
@@ -242,6 +249,12 @@ class Participation:
         if decided.decision is None:
             return CheckResult("undecided", "no decision")
         return await self._carry_out(decided, await self._looked_again(case))
+
+    async def _reason_for_silence(self, snapshot: RoomSnapshot) -> str:
+        """Return why nothing is to be said, without the whole prompt; "" if that has to decide."""
+        if is_late(snapshot):
+            return _LATE
+        return await self.first_look.reason_for_silence(snapshot) if self.first_look else ""
 
     def _with_request(self, batch: list[HistoryEntry], before: str) -> list[HistoryEntry]:
         """Return the batch, with the open request added if that is new, or ours and never put to our model."""

@@ -8,8 +8,8 @@ In doubt a message may be said: a judge that fails blocks nobody. Answers are ke
 the conversation last.
 
 A first look at talk among peers saves the whole prompt. It is taken only if silence leaves nobody without an answer:
-the host said nothing new, nothing is open except what a peer works on, and nobody names us. In doubt, or if the
-question fails, the whole prompt decides.
+the host said nothing new except a request that a peer took on, nothing else is open, and nobody names us. In doubt, or
+if the question fails, the whole prompt decides. While the host waits too long for a peer, no model is asked.
 """
 
 from __future__ import annotations
@@ -332,8 +332,24 @@ def is_idle_talk(snapshot: RoomSnapshot) -> bool:
         return False
     if snapshot.is_open and (snapshot.is_owner or not snapshot.is_claimed):
         return False
+    taken = snapshot.request.entry_id
+    return not (_calls_us(snapshot) or any(entry.is_host and entry.id != taken for entry in snapshot.batch))
+
+
+def is_late(snapshot: RoomSnapshot) -> bool:
+    """Return whether the host has waited too long for a peer to act, and nothing new is for us to answer."""
+    waits = snapshot.is_open and not snapshot.is_owner and snapshot.escalation == "critical" and snapshot.owner_is_here
+    if not waits or not snapshot.batch or snapshot.needs_repo or snapshot.mode != "action":
+        return False
+    asks_all = any(entry.is_host and entry.intent == "discussion" for entry in snapshot.batch)
+    return not (asks_all or _calls_us(snapshot))
+
+
+def _calls_us(snapshot: RoomSnapshot) -> bool:
+    """Return whether something new names or addresses us."""
     me = snapshot.me.casefold()
-    return not any(entry.is_host or me in entry.content.casefold() for entry in snapshot.batch)
+    named = any(me in entry.content.casefold() for entry in snapshot.batch)
+    return named or snapshot.me in snapshot.addressed
 
 
 def shown(history: Sequence[HistoryEntry]) -> list[str]:

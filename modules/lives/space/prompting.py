@@ -97,7 +97,7 @@ def _verdict_on_request(snapshot: RoomSnapshot) -> str:
         return "Nobody"
     if snapshot.me in snapshot.addressed:
         return "Asked Beside"
-    return "Late" if snapshot.escalation == "critical" else _ROLES.get(snapshot.role, "Other")
+    return _ROLES.get(snapshot.role, "Other")
 
 
 def _verdict_on_talk(snapshot: RoomSnapshot) -> str:

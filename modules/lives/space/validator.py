@@ -97,11 +97,16 @@ def _forgets_repo(message: str, snapshot: RoomSnapshot) -> bool:
     return bool(snapshot.repo) and check_repo_amnesia(message)
 
 
-def _held(_message: str, snapshot: RoomSnapshot) -> bool:
+def is_held(snapshot: RoomSnapshot) -> bool:
     """Return whether the assignee goes first for a moment: it is in the room, and we were not addressed ourselves."""
     asked_at = snapshot.request.requested_at
     young = asked_at is not None and snapshot.now - asked_at < _HOLD
-    return _not_ours(snapshot) and young and snapshot.owner_is_here and snapshot.me not in snapshot.addressed
+    waits = _not_ours(snapshot) and young and snapshot.owner_is_here and snapshot.me not in snapshot.addressed
+    return waits and snapshot.mode == "action"
+
+
+def _held(_message: str, snapshot: RoomSnapshot) -> bool:
+    return is_held(snapshot)
 
 
 def _saturated(_message: str, snapshot: RoomSnapshot) -> bool:
@@ -180,7 +185,6 @@ CHECKS: tuple[CheckRow, ...] = (
             "the one elected to act goes first",
         ),
         _held,
-        action_only=True,
         uncommitted_only=True,
     ),
     CheckRow(

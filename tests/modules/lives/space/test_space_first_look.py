@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from adapters.space.types import Presence
 from common.clock import FakeClock
-from modules.lives.space.classifiers import FirstLook, is_idle_talk
-from modules.lives.space.snapshot import RoomSnapshot
-from modules.lives.space.types import HistoryEntry
+from modules.lives.space.classifiers import FirstLook, is_idle_talk, is_late
+from modules.lives.space.snapshot import RoomContents, RoomSnapshot
+from modules.lives.space.types import HistoryEntry, HostRequest
 from modules.services.agent.verdicts import Verdicts
-from tests.modules.lives.space.soul_in_room import QUESTION, TIN, Agent, Decide, Room, speaks
-from tests.patience import HANG_S
+from tests.modules.lives.space.soul_in_room import QUESTION, REQUEST, TIN, Agent, Decide, Room, speaks
+from tests.patience import HANG_S, until
 from town.model.types import ChatRequest, Completion
 
 NOW: datetime = FakeClock().now()
@@ -29,6 +30,19 @@ def snapshot(*batch: HistoryEntry) -> RoomSnapshot:
 
 
 PEERS = snapshot(said("rebecca", "Tin is loud."))
+ASKED = said("host", REQUEST, host=True)
+TAKEN = replace(
+    snapshot(ASKED, said("rebecca", "It is mine.")),
+    mode="action",
+    request=HostRequest(REQUEST, ASKED.id, NOW, fulfilled=True),
+)
+LATE = replace(
+    TAKEN,
+    is_open=True,
+    owner="rebecca",
+    escalation="critical",
+    room=RoomContents({"rebecca": Presence("rebecca", "r", "1", "", "")}),
+)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +55,11 @@ PEERS = snapshot(said("rebecca", "Tin is loud."))
         (replace(PEERS, is_open=True), False),
         (replace(PEERS, is_open=True, is_claimed=True, owner="rebecca"), True),
         (replace(PEERS, is_open=True, is_claimed=True, owner="marvin", is_owner=True), False),
+        (TAKEN, True),
+        (replace(TAKEN, is_open=True, is_claimed=True, owner="rebecca"), True),
+        (replace(TAKEN, is_open=True, owner="rebecca"), False),
+        (replace(TAKEN, addressed=("marvin",)), False),
+        (replace(TAKEN, batch=(*TAKEN.batch, said("host", QUESTION, host=True))), False),
         (replace(PEERS, follow_up="link"), False),
         (replace(PEERS, needs_repo=True), False),
         (replace(snapshot(), opens=True), False),
@@ -49,6 +68,29 @@ PEERS = snapshot(said("rebecca", "Tin is loud."))
 )
 def test_only_peers_words_that_call_for_nothing_are_looked_at_so(moment: RoomSnapshot, idle: bool) -> None:  # noqa: FBT001
     assert is_idle_talk(moment) is idle
+
+
+@pytest.mark.parametrize(
+    ("moment", "late"),
+    [
+        (LATE, True),
+        (replace(LATE, is_open=False), False),
+        (replace(LATE, is_owner=True, owner="marvin"), False),
+        (replace(LATE, escalation="info"), False),
+        (replace(LATE, owner=None), False),
+        (replace(LATE, addressed=("marvin",)), False),
+        (replace(LATE, batch=(said("rebecca", "Marvin, do you know the clock?"),)), False),
+        (replace(LATE, batch=(replace(said("host", QUESTION, host=True), intent="discussion"), ASKED)), False),
+        (replace(LATE, mode="discussion"), False),
+        (replace(LATE, needs_repo=True), False),
+        (replace(LATE, batch=()), False),
+    ],
+)
+def test_who_is_neither_named_nor_asked_is_silent_while_the_host_waits_for_another(
+    moment: RoomSnapshot,
+    late: bool,  # noqa: FBT001
+) -> None:
+    assert is_late(moment) is late
 
 
 def looks_first(agent: Agent) -> None:
@@ -126,6 +168,40 @@ async def test_the_host_is_never_passed_over_by_a_first_look(room: Room) -> None
         await room.says(QUESTION, marvin)
         await marvin.check()
     assert (len(looks), bool(whole)) == (0, True)
+
+
+async def test_who_is_not_elected_is_asked_when_the_assignee_has_had_its_moment(room: Room) -> None:
+    whole: list[ChatRequest] = []
+    async with room.member("rebecca") as rebecca, room.soul("peterben", mind("SPEAK", [], whole)) as peterben:
+        await room.says(REQUEST, peterben)
+        await peterben.check()
+        owner = peterben.space.participation.snapshots.build_snapshot(()).owner
+        assert owner == "rebecca"
+        assert whole == []
+        await rebecca.send_claim("create_issue", "acme/site#Clock")
+        await until(lambda: bool(peterben.client.view.claims.live()))
+        peterben.later(21)
+        await peterben.check()
+    assert len(whole) == 1
+    assert REQUEST in whole[0].messages[-1].text
+
+
+async def test_no_model_is_asked_while_the_host_waits_too_long_for_another(room: Room) -> None:
+    whole: list[ChatRequest] = []
+    async with room.member("rebecca") as rebecca, room.soul("peterben", mind("SPEAK", [], whole)) as peterben:
+        await room.says(REQUEST, peterben)
+        await peterben.check()
+        peterben.later(21)
+        await peterben.check()
+        await rebecca.send_chat("Let me see.")
+        await peterben.receives("Let me see.")
+        peterben.later(30)
+        await peterben.check()
+        assert whole == []
+        await rebecca.send_chat("Peterben, which clock is it?")
+        await peterben.receives("Peterben, which clock is it?")
+        await peterben.check()
+    assert len(whole) == 1
 
 
 @pytest.mark.slow

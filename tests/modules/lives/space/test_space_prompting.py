@@ -117,7 +117,6 @@ def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: P
         (OPEN, "YOU are the assignee"),
         (replace(OPEN, is_owner=False, owner="rebecca"), "rebecca is the assignee"),
         (replace(OPEN, is_owner=False, owner=None), "Nobody here can do this on GitHub"),
-        (replace(OPEN, is_owner=False, owner="rebecca", escalation="critical"), "the host has waited too long"),
         (replace(OPEN, is_owner=False, owner="rebecca", addressed=("marvin",)), "The host speaks to you as well"),
         (replace(OPEN, is_claimed=True), "A peer is at the open request"),
         (replace(OPEN, is_owner=False, owner="rebecca", role="reviewer"), "let rebecca act first"),
