@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from cachetools import LRUCache
 
 from common.clock import Clock
 from common.facts import RoomFacts, SaidLine
@@ -26,8 +28,8 @@ from common.schemas import (
 from common.text.untrusted import one_line
 from modules.lives.space.classifiers import is_idle_talk
 from modules.lives.space.config import SpaceConfig, format_space_config_for_prompt
+from modules.lives.space.request_parser import Transcript, is_word, shown, told, transcript
 from modules.lives.space.request_parser import listed as listed_names
-from modules.lives.space.request_parser import shown, told, transcript
 from modules.lives.space.snapshot import RoomSnapshot
 from modules.runtime.llm.dialect import Message
 from modules.services.agent.prompt.prompter import Prompter, TurnPrompt
@@ -152,10 +154,10 @@ def own_context(snapshot: RoomSnapshot, skills: Skills, today: str = "") -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def foreign_context(snapshot: RoomSnapshot, skills: Skills, relationships: PeerRelationships) -> str:
-    """Return what the others said of themselves and their work, not yet framed; "" if there is nothing."""
+def foreign_context(snapshot: RoomSnapshot, skills: Skills, known: Iterable[str]) -> str:
+    """Return what the others did with us (`known`) and what they work on, not yet framed; "" if there is nothing."""
     parts = (
-        listed(skills, "Peers", _peers(snapshot, skills, relationships)),
+        listed(skills, "Known", known),
         listed(skills, "Workspaces", _workspaces(snapshot, skills)),
         listed(skills, "Peer Results", _results(snapshot)),
         listed(skills, "Peer Claims", _claims(snapshot)),
@@ -175,12 +177,16 @@ def _commitment_line(commitment: QueuedCommitment) -> str:
     return f"[{commitment.type}] {one_line(commitment.description, _LINE)} ({state}) {link}".rstrip()
 
 
-def _peers(snapshot: RoomSnapshot, skills: Skills, relationships: PeerRelationships) -> Iterator[str]:
-    for name, presence in snapshot.room.peers.items():
-        identity = snapshot.room.identities.get(name) or presence.identity
+def _in_talk(snapshot: RoomSnapshot, said: str) -> list[str]:
+    """Return the peers who speak or are named in the lines `said`; all of them if we open a conversation."""
+    return [name for name in snapshot.room.peers if snapshot.opens or is_word(shown(name), said)]
+
+
+def _cards(snapshot: RoomSnapshot, skills: Skills, names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        identity = snapshot.room.identities.get(name) or snapshot.room.peers[name].identity
         reflected = snapshot.room.reflections.get(name)
-        relationship = relationships.get_peer_relationship_context(name, skills)
-        if identity is None and reflected is None and relationship is None:
+        if identity is None and reflected is None:
             continue
         card = sanitized(identity) if identity else None
         yield skills.render(
@@ -192,7 +198,6 @@ def _peers(snapshot: RoomSnapshot, skills: Skills, relationships: PeerRelationsh
             learning=", ".join(card.expertise) if card else "",
             essence=card.soul_essence if card else "",
             reflection=one_line(reflected.summary[: 4 * _LONG], _LONG) if reflected else "",
-            relationship=relationship or "",
         )
 
 
@@ -223,6 +228,7 @@ def _claims(snapshot: RoomSnapshot) -> Iterator[str]:
 
 
 _LEAST_TOKENS = 200
+_CARDS_KEPT = 16
 _HOST = "host"
 
 
@@ -244,36 +250,60 @@ class PromptWriter:
     rng: random.Random
     estimate: Callable[[str], int]
     timezone: str = ""
+    _last_framed: LRUCache[str, str] = field(default_factory=lambda: LRUCache(_CARDS_KEPT), init=False)
 
     def user_message(self, snapshot: RoomSnapshot, config: SpaceConfig, *, room_tokens: int, today: str = "") -> str:
         """Return the message that the turn answers.
 
-        `room_tokens` is how many tokens it may have, `today` what the room may know of our day.
+        It begins with the cards of those who speak or are named in the talk that it shows; the others stand there by
+        name. `room_tokens` is how many tokens it may have, `today` what the room may know of our day.
         """
         framer = Framer(self.skills, self.rng)
         pace = "" if config == SpaceConfig() else format_space_config_for_prompt(config, self.skills)
         told = "\n".join(filter(None, (pace, *notes(snapshot, self.skills))))
-        theirs = foreign_context(snapshot, self.skills, self.relationships)
+        names = _in_talk(snapshot, "\n".join(self._talk(snapshot, room_tokens).lines))
+        cards = self._framed_cards(listed(self.skills, "Peers", _cards(snapshot, self.skills, names)))
+        theirs = foreign_context(snapshot, self.skills, self._known(names))
         context = [own_context(snapshot, self.skills, today), self._framed(framer, snapshot, theirs)]
-        beside = self.estimate(self._rendered(snapshot, context, "", told))
-        most = SPACE_IDLE_TALK_TOKENS if is_idle_talk(snapshot) else SPACE_DIGEST_ABOVE_TOKENS
-        left = max(_LEAST_TOKENS, min(most, room_tokens - beside))
-        talk = transcript(snapshot.history, estimate=self.estimate, tokens=left, timezone=self.timezone)
+        beside = self.estimate(self._rendered(snapshot, cards, context, "", told))
+        talk = self._talk(snapshot, room_tokens - beside)
         context.append(self._framed(framer, snapshot, listed(self.skills, "Digest", talk.digest)))
         said = "\n".join(talk.lines)
         conversation = (
             framer.frame("conversation", author="several", uri=snapshot.thread_uri, text=said) if said else "-"
         )
-        return self._rendered(snapshot, context, conversation, told)
+        return self._rendered(snapshot, cards, context, conversation, told)
 
     def framed_post(self, snapshot: RoomSnapshot, text: str) -> str:
         """Return one message of the host, framed."""
         return Framer(self.skills, self.rng).frame("post", author=_HOST, uri=snapshot.thread_uri, text=text)
 
-    def _rendered(self, snapshot: RoomSnapshot, context: list[str], conversation: str, told: str) -> str:
+    def _talk(self, snapshot: RoomSnapshot, tokens: int) -> Transcript:
+        """Return what of the talk is shown if `tokens` are left for it."""
+        most = SPACE_IDLE_TALK_TOKENS if is_idle_talk(snapshot) else SPACE_DIGEST_ABOVE_TOKENS
+        left = max(_LEAST_TOKENS, min(most, tokens))
+        return transcript(snapshot.history, estimate=self.estimate, tokens=left, timezone=self.timezone)
+
+    def _known(self, names: Iterable[str]) -> Iterator[str]:
+        for name in names:
+            if context := self.relationships.get_peer_relationship_context(name, self.skills):
+                yield f"{shown(name)}: {context}"
+
+    def _framed_cards(self, text: str) -> str:
+        """Return the cards in a frame; the same cards give the same bytes, so that a service may cache them.
+
+        Their boundary was drawn after they had been written, and is drawn again as soon as one of them differs.
+        """
+        if text and text not in self._last_framed:
+            framer = Framer(self.skills, self.rng)
+            self._last_framed[text] = framer.frame("reading", author="several", uri="", text=text)
+        return self._last_framed.get(text, "")
+
+    def _rendered(self, snapshot: RoomSnapshot, cards: str, context: list[str], conversation: str, told: str) -> str:
         return self.skills.render(
             SKILL,
             "User Message Template",
+            cards=cards,
             present=", ".join(filter(None, (listed_names(snapshot.room.peers), _HOST))),
             typing=listed_names(snapshot.room.typing) or "-",
             context="\n\n".join(filter(None, context)),

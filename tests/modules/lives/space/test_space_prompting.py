@@ -69,7 +69,7 @@ QUIET = RoomSnapshot(
     NOW,
     "marvin",
     room=RoomContents(peers=PEERS),
-    history=(entry("host", "hello"),),
+    history=(entry("host", "hello, rebecca"),),
     thread_uri="space://conversation/x",
 )
 OPEN = replace(
@@ -102,10 +102,10 @@ def test_a_long_talk_among_peers_is_told_in_short_and_to_a_waiting_host_whole(pr
 def test_a_quiet_moment_is_told_without_any_note_that_does_not_hold(prompting: PromptWriter) -> None:
     told = prompting.user_message(QUIET, SpaceConfig(), room_tokens=9000)
     assert "{{" not in told
-    assert "[12:00] host: hello" in told
+    assert "[12:00] host: hello, rebecca" in told
     assert "Also in the room: rebecca, host." in told
     assert "Typing now: -." in told
-    assert "1 conversations with you" in told
+    assert "rebecca: 1 conversations with you" in told
     for absent in ("CRITICAL", "assignee", "saturated", "Bluesky", "repository", "It has been quiet"):
         assert absent not in told
 
@@ -212,6 +212,45 @@ def test_nobody_is_urged_to_answer_where_the_host_does_not_wait_for_them(
     prompting: PromptWriter, snapshot: RoomSnapshot
 ) -> None:
     assert "waits for an answer" not in prompting.user_message(snapshot, SpaceConfig(), room_tokens=9000)
+
+
+CARDS = RoomContents(
+    {name: Presence(name, name, "0.1.0", "", "") for name in ("rebecca", "odile", "ada")},
+    identities={name: IdentitySummary(voice=f"{name}'s own") for name in ("rebecca", "odile", "ada")},
+)
+
+
+def test_the_cards_are_of_those_who_speak_or_are_named_in_the_talk_and_the_others_stand_there_by_name(
+    prompting: PromptWriter,
+) -> None:
+    talk = (entry("rebecca", "Odile, do you like tin? I adapt."), entry("odile", "I prefer slate.", 1))
+    room = replace(QUIET, room=CARDS, history=talk[:1], batch=talk[:1])
+    told = prompting.user_message(room, SpaceConfig(), room_tokens=9000)
+    assert "Also in the room: rebecca, odile, ada, host." in told
+    assert [name for name in CARDS.peers if f"{name}'s own" in told] == ["rebecca", "odile"]
+    opener = prompting.user_message(replace(room, opens=True, batch=()), SpaceConfig(), room_tokens=9000)
+    assert all(f"{name}'s own" in opener for name in CARDS.peers)
+
+
+def test_equal_cards_begin_a_message_with_the_same_bytes_and_a_changed_one_gets_another_boundary(
+    prompting: PromptWriter,
+) -> None:
+    def first_frame(snapshot: RoomSnapshot) -> str:
+        told = prompting.user_message(snapshot, SpaceConfig(), room_tokens=9000)
+        found = re.match(r"<(reading-\w+) .*?</\1>\n", told, re.DOTALL)
+        assert found
+        return found[0]
+
+    talk = (entry("rebecca", "Tin is loud."), entry("rebecca", "And slate is heavy.", 1))
+    room = replace(QUIET, room=CARDS, history=talk[:1])
+    before = first_frame(room)
+    prompting.relationships.record_space_interaction(["rebecca", "odile"])
+    later = replace(room, history=talk, thread_uri="space://conversation/y", room=replace(CARDS, typing=("ada",)))
+    assert first_frame(later) == before
+    learned = re.match(r"<(reading-\w+)", before)
+    changed = {**CARDS.identities, "rebecca": IdentitySummary(voice="rebecca's new")}
+    assert learned
+    assert learned[1] not in first_frame(replace(room, room=replace(CARDS, identities=changed)))
 
 
 SITUATIONS: dict[str, list[Any]] = {
