@@ -91,14 +91,15 @@ def _value(schema: Schema, value: Any, defined: Schema) -> Any:  # noqa: ANN401 
 
 def _unpacked(kinds: Sequence[Schema], value: Any) -> Any:  # noqa: ANN401 - any JSON value
     """Return the list or the object in a text that holds its JSON, if the schema has one of these and no text."""
-    types = {one.get("type") for one in kinds}
-    if not isinstance(value, str) or "string" in types or not types & _STRUCTURES.keys():
+    types = {str(one.get("type")) for one in kinds}
+    structures = tuple(_STRUCTURES[one] for one in types & _STRUCTURES.keys())
+    if not isinstance(value, str) or "string" in types or not structures:
         return value
     try:
         found = json.loads(value, strict=False)
     except (ValueError, RecursionError):
         return value
-    return found if isinstance(found, tuple(_STRUCTURES[one] for one in types & _STRUCTURES.keys())) else value
+    return found if isinstance(found, structures) else value
 
 
 def _scalar(kinds: Sequence[Schema], value: Any) -> Any:  # noqa: ANN401 - any JSON value

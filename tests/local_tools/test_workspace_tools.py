@@ -421,7 +421,9 @@ async def test_a_task_with_odd_fields_costs_no_plan(working: Working) -> None:
     repo = working.watched_repo()
     tasks = [{"title": "Count", "id": 7}, "Show", {"title": "Tell", "dependencies": [1, "#2"], "priority": None}]
     planned = await working.done("plan_create", **PLAN | {"tasks": tasks})
-    made = parse_plan(repo.issues[planned["issueNumber"]].body or "", PLAN["title"])
+    issue = repo.issues[planned["issueNumber"]]
+    assert issue
+    made = parse_plan(issue.body or "", issue.title)
     assert made
     assert [one.title for one in made.tasks][:3] == ["Count", "Show", "Tell"]
     assert made.tasks[2].dependencies == ("Task 1", "Task 2")
