@@ -3,8 +3,6 @@
 Every call has a deadline, and a malformed item is skipped. Texts are untrusted; a missing text is "".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

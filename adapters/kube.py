@@ -1,7 +1,5 @@
 """A Kubernetes cluster: the address of its API, the credentials for it, and the objects of one namespace."""
 
-from __future__ import annotations
-
 import json
 import os
 import ssl

@@ -1,7 +1,5 @@
 """Tells the watcher that a SOUL is about to sleep, and asks whether anything came meanwhile."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from collections.abc import Mapping

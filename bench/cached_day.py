@@ -19,8 +19,6 @@ For the first of them it prints which parts of a request hold the rest. No model
 real prompter from real files; sizes are those of `GROWN`.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

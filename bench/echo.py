@@ -9,8 +9,6 @@ The exit code is 1 if the model would be asked about too few of the echoes that 
 if words alone accuse too many others.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Sequence

@@ -9,8 +9,6 @@ first look (with a cluster also in parts), and at the end the memory for those t
 size (Pss) of all processes that remain for them. `--asked 0 --kills 0 --cuts 0` is a day on which nobody writes.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

@@ -11,8 +11,6 @@ after `--most` seconds; the night lasts `--night` hours of the SOUL. At the end 
 situation and the totals. "As written" is an answer that left with the text that the model wrote first.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

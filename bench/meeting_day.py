@@ -1,7 +1,5 @@
 """The day of `meeting.py`: who meets the SOUL, in which order, and with which lines. The lines never change."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 

@@ -10,8 +10,6 @@ judged by the processor time of this process, which does all of its work, so tha
 matter.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import itertools

@@ -10,8 +10,6 @@ thread. Then its owner asks it something in the terminal. Tokens are estimated a
 included.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

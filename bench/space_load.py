@@ -7,8 +7,6 @@ reads when a frame was sent. The server writes its record as always. The exit co
 limit.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import base64

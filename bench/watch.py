@@ -7,8 +7,6 @@ prints the process's private memory (Private_Clean and Private_Dirty of smaps_ro
 logins, and after how many seconds a mention woke its SOUL.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

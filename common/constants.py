@@ -1,7 +1,5 @@
 """Numbers that several packages share. Names end in their unit: `_MS`, `_S`, `_CHARS`, `_BYTES`."""
 
-from __future__ import annotations
-
 SECOND_MS = 1_000
 MINUTE_MS = 60 * SECOND_MS
 HOUR_MS = 60 * MINUTE_MS

@@ -1,7 +1,5 @@
 """The design catalogue: collections of pictures to show, and a test whether a text is about design. Pure."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterable, Sequence

@@ -3,8 +3,6 @@
 Everybody who computes it gets the same result without communication: the lowest hash of name and matter decides.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Reads and writes the owner's settings in `<home>/.env`, and reads the environment."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

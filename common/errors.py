@@ -23,8 +23,6 @@ SoulError
 `str(error)` is one line for the owner; `remedy` is one line that says how to fix it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

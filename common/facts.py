@@ -5,8 +5,6 @@ service gets only the prompt. Texts by other people are data here as in a prompt
 are built for each request and not kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias

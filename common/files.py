@@ -6,8 +6,6 @@ as `<name>.corrupt-<time>` and reported, never silently overwritten.
 Folders that untrusted programs wrote into are walked and deleted here too, whatever is in them.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Names of Git branches, and where the pages and repositories of a service like GitHub are. Pure."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 _FORBIDDEN = frozenset(" ~^:?*[\\")

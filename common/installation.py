@@ -1,7 +1,5 @@
 """Finds out how this program was installed, and thus the command that adds one of its extras."""
 
-from __future__ import annotations
-
 import json
 import sys
 from importlib.metadata import PackageNotFoundError, distribution

@@ -4,8 +4,6 @@ JSON leaves other line ends (U+2028, U+2029, U+0085 …) unescaped in a string, 
 there. These functions must be used to read and write such lines.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any, AnyStr
 

@@ -4,8 +4,6 @@ Strict parsers refuse a whole document for one value in it: nesting beyond their
 that are not UTF-8, a number of ten thousand digits. Here only that value is lost. Pure, in linear time.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import accumulate

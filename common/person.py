@@ -4,8 +4,6 @@ An account is its DID. Display names decide nothing: a row or a record belongs t
 and only there are the handles searched for and replaced.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping

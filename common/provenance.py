@@ -1,7 +1,5 @@
 """Whose words influence what is thought and kept, and for whom work is done; as code computes it."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import Literal, TypeAlias
 

@@ -4,8 +4,6 @@ A value is found plain, reversed, in ROT13, in hex, decimal, percent and base64 
 look-alike letters, and with anything but letters and digits in between: everything is compared by its skeleton.
 """
 
-from __future__ import annotations
-
 import base64
 import bisect
 import codecs

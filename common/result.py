@@ -4,8 +4,6 @@ An adapter never raises for failures outside the program: it returns `Ok` or `Er
 that does not handle an `Err` itself uses `or_raise`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import wraps

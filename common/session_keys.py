@@ -1,7 +1,5 @@
 """The keys under which conversations are stored, and which of them are private. Pure."""
 
-from __future__ import annotations
-
 from common.constants import SPACE_DEFAULT_NAME
 
 MAIN_PREFIX = "owner:"

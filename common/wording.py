@@ -3,8 +3,6 @@
 A name without words here stays unchanged. Output for programs (`--json`, the journal) keeps every name unchanged.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Callable, Mapping

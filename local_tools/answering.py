@@ -4,8 +4,6 @@ A thread on GitHub is commented on once, reviewed or left, a message answered on
 the model returns its decision, and the space life carries it out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal

@@ -1,7 +1,5 @@
 """The tools for Bluesky. Each is an input model and a small handler; the checks are in the publisher."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence

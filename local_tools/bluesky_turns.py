@@ -4,8 +4,6 @@ Their descriptions are in `skills/bluesky-tools`; an empty input means "the one 
 untrusted text.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence

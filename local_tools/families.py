@@ -3,8 +3,6 @@
 A tool in no family is offered at once. A family does not change who may use a tool, or when.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 Their descriptions are in the skills; an empty input means "not given".
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Mapping, Sequence

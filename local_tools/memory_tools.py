@@ -4,8 +4,6 @@ Whose words are in a turn decides what it may save (`modules/services/memory/adm
 it may see: only the owner is shown what is private. Profiles change only by the owner's own words.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Tools for our own posts: publish one, now or later, for everybody or some; limit its replies; take it back."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

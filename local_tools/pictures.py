@@ -4,8 +4,6 @@ A picture is fetched from a URL that the model chose only in a turn that holds o
 or a channel listed may be posted by its URL: the request reveals nothing to whoever receives it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json

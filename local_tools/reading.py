@@ -4,8 +4,6 @@ On Bluesky these are searches, feeds, lists, starter packs and trends, for turns
 results are untrusted text, without accounts that are hidden by our account's choice or by their own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence

@@ -7,8 +7,6 @@ Each act on a pull request waits until GitHub has it. A merge is requested only 
 and names the commit that was read, so that later pushes are never merged.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 Others' words never create, change or remove one: beside them, only the owner's newest line counts, in its words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime

@@ -3,8 +3,6 @@
 Every change goes through `SelfKeeper`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Iterator, Mapping, Sequence

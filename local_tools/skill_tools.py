@@ -1,7 +1,5 @@
 """The tools to get better: load or propose a skill, decide what to improve, and be told by the owner what to learn."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace

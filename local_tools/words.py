@@ -1,7 +1,5 @@
 """The texts for the model about a family of tools, and the tools' answers: sections of one skill for each family."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace

@@ -4,8 +4,6 @@ For the owner's turns, and for those about a thread that the owner showed it; a 
 create a workspace, a plan and a memo. Every act waits until GitHub has it, so that the answer names the result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Builds one SOUL (`open_soul`) and runs it through its stages from start to end (`App`)."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator

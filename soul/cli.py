@@ -4,8 +4,6 @@ The exit codes are those of `soul/exit_codes.py`. With `--json`, an error is wri
 `{"error": …, "remedy": …}` on standard output.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from io import TextIOWrapper

@@ -1,7 +1,5 @@
 """The exit codes of all commands, as docs/cli.md lists them, and those after which no supervisor should restart."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 

@@ -4,8 +4,6 @@ The parent holds the writing end of a pipe and writes nothing into it. When the 
 closes the pipe, on Linux and macOS alike, so no polling is needed.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Files that come with the program: the skills, and the templates for a new home."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _SOURCE = Path(__file__).resolve().parent.parent

@@ -3,8 +3,6 @@
 It accepts only what that library would parse in the same way (a test checks this), and leaves everything else to it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

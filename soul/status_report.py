@@ -3,8 +3,6 @@
 It also has the answers to the owner's direct messages.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence

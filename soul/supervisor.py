@@ -4,8 +4,6 @@ The supervisor loads the program once and has one thread and no event loop, so t
 clean copy. Of a home it reads only whether it sleeps. It reports only starts and ends; other output is the processes'.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import importlib

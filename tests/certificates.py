@@ -1,7 +1,5 @@
 """Makes certificates for servers of a test."""
 
-from __future__ import annotations
-
 import datetime as dt
 from pathlib import Path
 

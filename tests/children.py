@@ -1,7 +1,5 @@
 """Child processes of a test, each in its own process group, that never outlive it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

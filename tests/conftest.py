@@ -1,7 +1,5 @@
 """Fixtures and hooks for every test."""
 
-from __future__ import annotations
-
 import gc
 import os
 import random

@@ -1,7 +1,5 @@
 """Counts the requests that reach a service of the town: each meets a fault that does nothing, so many times at most."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An event loop that knows which calls in its threads are unfinished; `FakeClock` waits for these before it moves."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor

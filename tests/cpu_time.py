@@ -1,7 +1,5 @@
 """The processor time of a call, for tests marked `perf`; other load on the machine changes it only a little."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import time

@@ -4,8 +4,6 @@ Written by hand, except the near-verbatim candidates, which a program made from 
 half: rules are tuned on `dev`, and claims are measured on `held-out`.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

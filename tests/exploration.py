@@ -4,8 +4,6 @@ Each run tries the same examples, a third of the usual number; if the environmen
 new ones, n times the usual number.
 """
 
-from __future__ import annotations
-
 import os
 
 EXPLORE = int(os.environ.get("EXPLORE", "0"))

@@ -1,7 +1,5 @@
 """Empty databases for new SOULs, copied from one template, as all migrations for each test would take 25 ms."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from functools import cache

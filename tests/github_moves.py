@@ -1,7 +1,5 @@
 """Changes of names on GitHub: accounts are renamed and deleted, repositories renamed, transferred and deleted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from town.github.network import GitHubNetwork

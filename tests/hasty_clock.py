@@ -1,7 +1,5 @@
 """Clocks with real time that a test can speed up."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Journal entries about one post or intent, for tests that check single entries; `soul why` tells the whole story."""
 
-from __future__ import annotations
-
 from modules.runtime.journal.rows import Journal
 from modules.runtime.journal.types import StoredEntry
 

@@ -1,7 +1,5 @@
 """Keeps all prompts sent to a model in a file, and searches them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

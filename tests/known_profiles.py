@@ -1,7 +1,5 @@
 """Profiles of a SOUL and an owner who know each other already, as the first talk sets them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from common.clock import Clock

@@ -1,7 +1,5 @@
 """Posts labelled by hand: two thirds for work on the rules (`dev`), the others only for measurement (`held-out`)."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any, Literal

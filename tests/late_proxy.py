@@ -1,7 +1,5 @@
 """A proxy that loses no request: it drops the client's connection, and delivers the held requests later."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Reports at the end of a run which tests were left out: one line per reason, with the number of tests."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence

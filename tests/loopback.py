@@ -1,7 +1,5 @@
 """The network access that tests give to clients, with this machine allowed."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

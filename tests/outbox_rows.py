@@ -1,7 +1,5 @@
 """Reads the rows of an outbox, for tests."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """Enters the owner's lines in the terminal, for tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from modules.services.owner import OwnerAnswer, OwnerTalk

@@ -1,7 +1,5 @@
 """Waits of tests: for an event that must happen, never for a fixed time, so a busy machine changes no result."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """Settings for tests of code that reads a home and uses no network."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from common.settings import Settings

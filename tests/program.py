@@ -1,7 +1,5 @@
 """Runs the program as its owner would start it, and reads its output line by line."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from asyncio.subprocess import Process

@@ -1,7 +1,5 @@
 """The root folder of this project, and the syntax trees of its product."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 from pathlib import Path

@@ -3,8 +3,6 @@
 The model is a function that the test gives; everything else is the product.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

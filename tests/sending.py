@@ -1,7 +1,5 @@
 """Sends the intents of an outbox, for tests whose SOUL runs no loops."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable
 from typing import TypeVar

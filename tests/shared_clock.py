@@ -1,7 +1,5 @@
 """Time shared by several tasks over real sockets: it stands still while one of them works."""
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 from collections.abc import Coroutine

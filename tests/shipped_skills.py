@@ -1,7 +1,5 @@
 """The skills that the project ships, read once, and its operational texts."""
 
-from __future__ import annotations
-
 from modules.services.skills.skills import PART, Skills
 from modules.services.voice_phrases import DEFAULTS, SKILL, interpolate
 from soul.resources import SKILLS

@@ -1,7 +1,5 @@
 """A clock for whole days of a life in one process: each sleep moves the time ahead."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager

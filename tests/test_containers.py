@@ -1,7 +1,5 @@
 """The container's files fit the program: what they copy, the program that they start, and the health check."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

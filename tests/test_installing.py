@@ -1,7 +1,5 @@
 """A lock installs what it pins, even after a newer release of a package appears, and the wheel is complete."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """A run reports at its end which tests it left out, by reason, also if workers run the tests."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """GitHub in the town, with a repository of an organisation to which `rowan` may push."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass

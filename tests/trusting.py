@@ -1,7 +1,5 @@
 """Trust in a workspace, for tests that build a part of the program on the town's GitHub."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import weakref

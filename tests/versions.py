@@ -1,7 +1,5 @@
 """Versions of the program in separate folders, like installations that replace one another."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Faults that can be switched on, shared by all services of the town. Each service names the kinds that it knows."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace

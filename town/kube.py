@@ -3,8 +3,6 @@
 A pod's process runs as long as its Sandbox says so.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import copy

@@ -3,8 +3,6 @@
 Nothing is kept. A passer-by leaves soon, so that nobody waits for it to do any work.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ Everything is on loopback and in memory, except the room's record, which is stor
 repositories, which are in a temporary folder. Nothing remains once the town closes and the room's folder is deleted.
 """
 
-from __future__ import annotations
-
 import secrets
 import string
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence

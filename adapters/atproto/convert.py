@@ -4,8 +4,6 @@ The network is written by many programs. A field of the wrong type counts as abs
 fields is left out; the rest of the page is still read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

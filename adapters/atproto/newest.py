@@ -3,8 +3,6 @@
 Each account has its own session for this, in a file; it is refreshed, and logs in again only if that is refused.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Builds the records that we write: pure functions from values to records. The same input makes the same record."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -5,8 +5,6 @@ under a deadline. After that, at most once each, come a renewed session if the t
 service asked for. A refused request was not performed, so sending it again is safe for writes too.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Finds links, mentions and tags in a text: pure rules, with offsets as the wire needs them."""
 
-from __future__ import annotations
-
 from bisect import bisect
 from collections.abc import Mapping
 from dataclasses import dataclass

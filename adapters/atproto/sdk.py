@@ -5,8 +5,6 @@ cryptography, and its two modules with a class for each method, 15,000 lines eac
 one of their names: they are most of the cost of importing the SDK. It ships no types: its values are `Any` here.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import sys

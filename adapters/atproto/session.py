@@ -4,8 +4,6 @@ After a crash the file holds the last stored session and the times of the last d
 keeps crashing cannot log in without end. A file that cannot be read is set aside and costs one login.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from dataclasses import asdict, dataclass, field

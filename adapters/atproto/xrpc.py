@@ -3,8 +3,6 @@
 To log in it tries the stored session, then a refresh, then the password, one at a time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping

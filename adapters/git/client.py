@@ -5,8 +5,6 @@ neither a process list nor the clone holds it. A push takes the objects of a fol
 remotes, because untrusted code may have run there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

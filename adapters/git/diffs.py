@@ -1,7 +1,5 @@
 """Parses the output of `git diff`, file by file. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

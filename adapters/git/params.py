@@ -1,7 +1,5 @@
 """Validates what is passed to `git`, limits what is worked on, and defines how each run is set up. Pure."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from collections.abc import Mapping

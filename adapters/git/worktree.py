@@ -4,8 +4,6 @@ Programs that run in the tree see no `.git`, and anything they create under that
 none of their hooks, settings or filters ever runs here. Attributes in the tree apply only if they need no program.
 """
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import hashlib

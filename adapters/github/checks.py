@@ -1,7 +1,5 @@
 """Checks made before a request to GitHub. Each returns an `Err`, or None. Pure."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from adapters.github.types import Repo, is_login, is_path, is_repo, is_sha

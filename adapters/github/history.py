@@ -1,7 +1,5 @@
 """The history of an issue or a comment: who labelled it, and who edited its text. Times are ISO-8601 UTC."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from adapters.github.types import Account, Repo

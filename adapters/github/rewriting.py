@@ -5,8 +5,6 @@ tells whether somebody edited it in between. If so, the same change is made to t
 text, that is put back as it was.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Importing it takes half a second, so only modules that call GitHub import this one, when a client is built.
 """
 
-from __future__ import annotations
-
 from github.Auth import Token
 from github.Commit import Commit
 from github.File import File

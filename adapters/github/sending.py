@@ -5,8 +5,6 @@ read that hit a rate limit, or got no sound answer, is sent once more; a write n
 read whose answer is cached asks only for changes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """Values from and for GitHub, checked and cut to its limits. Times are ISO-8601 UTC."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Anybody in that network may advertise anything, so only hosts and ports are used, and few of them. Nothing is kept.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 from collections.abc import AsyncIterator, Iterable, Sequence

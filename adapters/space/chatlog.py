@@ -4,8 +4,6 @@ An entry is written to the operating system when `append` returns, so it survive
 was interrupted is completed at the next start; a partial last line is terminated and skipped.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

@@ -7,8 +7,6 @@ A room is in the local network, so the connection uses no proxy, redirect or com
 discovery checked. The URL may contain a token, so the library's own request log is off.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

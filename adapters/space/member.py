@@ -4,8 +4,6 @@ It owns the connection cycle (`member_cycle`), the view of the room (`member_vie
 sent. All of it is lost with the process; the room sends it again, and a replayed message is kept once.
 """
 
-from __future__ import annotations
-
 import random
 from collections import deque
 from collections.abc import Callable, Sequence

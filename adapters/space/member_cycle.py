@@ -6,8 +6,6 @@ seconds, and then joins under an alias, so that nobody can silence it by taking 
 are monotonic seconds.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

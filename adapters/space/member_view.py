@@ -4,8 +4,6 @@ Built from the room's events, and lost with the process; the room sends it again
 room may send anything.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any, Final

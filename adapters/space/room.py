@@ -5,8 +5,6 @@ the room (`drain`, then `finish`). Each call returns the `Effect`s that the serv
 relays messages and never judges their content. Its state is lost with the process; the server keeps the record.
 """
 
-from __future__ import annotations
-
 import hmac
 import itertools
 import secrets

@@ -1,7 +1,5 @@
 """Finds which members a message addresses: names after an `@`, then names that occur as whole words. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

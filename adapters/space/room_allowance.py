@@ -5,8 +5,6 @@ while several members of one address keep an allowance each. All addresses have 
 broadcast, so that no address can push the members' inbound traffic over the limit of their clients.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 It also has the effects that the room asks its server to carry out.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace

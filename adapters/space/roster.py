@@ -3,8 +3,6 @@
 Durations use the monotonic clock, so a corrected wall clock does not change them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from cachetools import FIFOCache

@@ -5,8 +5,6 @@ a host that fails delays anybody. After a kill the record is complete, and the n
 by themselves.
 """
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import hmac

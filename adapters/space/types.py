@@ -4,8 +4,6 @@
 order of the keys on the wire. Fields that are keyword-only have no place in the positional arguments.
 """
 
-from __future__ import annotations
-
 from dataclasses import field, replace
 from typing import Annotated, Any, Final, Literal, TypeAlias
 

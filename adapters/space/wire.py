@@ -4,8 +4,6 @@
 bounds before it reaches a model; no decoder raises for it. A frame for all is encoded once.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Mapping

@@ -7,8 +7,6 @@ wrong type by its default. Without a context the value is from this program and 
 UTF-8 cannot encode, become U+FFFD. Lengths are counted in UTF-16 code units, as in JavaScript.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import deque

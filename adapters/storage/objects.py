@@ -5,8 +5,6 @@ digits for each of its bytes: `~` is the one mark that no file system and no URL
 prefix, climb out of it, be hidden, or look like a sidecar; and no two different inputs give one key.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ addresses it checked. No cookies are kept and no credentials sent; nothing is ke
 be.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import ssl

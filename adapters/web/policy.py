@@ -4,8 +4,6 @@ A name is never trusted, only the addresses it resolves to. A URL is judged by i
 them, never by its text. Whatever is not known to be public is refused.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address

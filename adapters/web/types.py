@@ -1,7 +1,5 @@
 """The result of a fetch, and its text, decoded as browsers do: by byte order mark, then header, then its own head."""
 
-from __future__ import annotations
-
 import codecs
 import re
 from contextlib import suppress

@@ -4,8 +4,6 @@ A text counts as a closing only if nothing is left beside thanks, praise, agreem
 is left to a model, which can like it. Loops are ended by limits, not by these words.
 """
 
-from __future__ import annotations
-
 import regex
 
 from common.text.graphemes import CLUSTER

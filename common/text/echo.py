@@ -5,8 +5,6 @@ words and weight of words together). Words alone cannot tell an objection from a
 found here (`modules/lives/space/classifiers.py`).
 """
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from collections import Counter

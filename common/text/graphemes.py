@@ -1,7 +1,5 @@
 """Length as people see it: extended grapheme clusters (Unicode UAX #29)."""
 
-from __future__ import annotations
-
 import regex
 
 from common.constants import PORTABLE_MAX_GRAPHEMES

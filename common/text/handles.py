@@ -1,7 +1,5 @@
 """The accounts that a text names, by DID or by handle, and handles in place of DIDs. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

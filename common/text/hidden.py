@@ -4,8 +4,6 @@ A reader of code sees such a text differently from the machine. Ordinary writing
 flags, right-to-left scripts, and the joiners that some scripts need.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

@@ -4,8 +4,6 @@ Polite requests have the form of questions, and questions about work look like r
 first, then questions about work, then discussion. What no form shows is left to a model. Pure.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """The text of a page, without its markup. Pure, in time linear to the page."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

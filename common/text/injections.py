@@ -4,8 +4,6 @@ This is a first filter only: what keeps such a post from doing harm is provenanc
 only decides who gets neither an answer nor a like. Talk about such posts does not count.
 """
 
-from __future__ import annotations
-
 import unicodedata
 
 from common.text.hidden import shape

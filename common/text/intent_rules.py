@@ -4,8 +4,6 @@ Only tables; `common/text/host_intent.py` applies them in order. All are for tex
 marks, and ignore case.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -4,8 +4,6 @@ Patterns are for text with straight quotes and single spaces, in any case, as wh
 bounded, so that a long message costs no more than its length.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 

@@ -4,8 +4,6 @@ A pre-filter before a model reads a post, in many languages: it finds nearly all
 nothing else. A text in a script that has no words here always passes. Each row is one pass over the text.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from typing import Literal

@@ -4,8 +4,6 @@ Room members that are written in JavaScript count code units. Programs that elec
 cut it at the same place, and a character beyond U+FFFF is one character here and two units there.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

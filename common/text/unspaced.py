@@ -6,8 +6,6 @@ each run of such characters becomes its overlapping pairs, and a search text bec
 only where its characters are adjacent.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from itertools import pairwise
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Cleaning removes what is invisible and what a model may read as the end of our p
 several parts, flags, right-to-left scripts, and the joiners that some scripts need.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any

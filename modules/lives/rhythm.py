@@ -1,7 +1,5 @@
 """Turns of the SOUL's own, in which nobody talks with it: for HEARTBEAT.md and for due schedules."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta

@@ -5,8 +5,6 @@ nothing is restored, after it the next start moves what is still to be moved. A 
 number of files and their names are limited.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import gzip

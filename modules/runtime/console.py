@@ -1,7 +1,5 @@
 """The lines that the owner sees: lives and services write through this interface, the terminal draws them."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from common.wording import LineKind

@@ -6,8 +6,6 @@ are read each time, so any process can set or remove a sign with immediate effec
 Besides, writes of one process may be blocked in memory while another copy of its home may be alive.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Watches whether the SOUL may act in public: reads the owner's record, and reports when a sign comes or goes."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Copies the database once a day, and first removes from the file what was deleted on purpose."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from dataclasses import dataclass, field

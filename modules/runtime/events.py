@@ -4,8 +4,6 @@ An event is a notice, not a record: nothing here survives a crash; the publisher
 Each event type is a frozen dataclass in the module that publishes it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections import defaultdict

@@ -3,8 +3,6 @@
 The journal says why; the log says what happened when, for whoever has to look into a fault.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

@@ -4,8 +4,6 @@ The files of a version are packed into one archive, whose hash identifies it; a 
 A home names a version, never a path. Copies lie in the user's state folder: a backup of a home contains no program.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

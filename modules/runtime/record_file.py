@@ -4,8 +4,6 @@ People and other agents read and edit these files, so what we do not know or can
 replaces the file in one step: a crash loses at most the change that it interrupted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime

@@ -3,8 +3,6 @@
 The caller of a service notes how each call went. A few failures in a row make it degraded, one success makes it well.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """The note of a sleeping SOUL, for its watcher and for whoever asks for its state, and the request that wakes it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field

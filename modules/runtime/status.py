@@ -3,8 +3,6 @@
 The file is written atomically, at most once a second; a missing or stale file means that nobody is awake.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

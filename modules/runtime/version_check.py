@@ -3,8 +3,6 @@
 It is off unless the owner names the address. Nothing is kept; a failure is reported once, until a check succeeds.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

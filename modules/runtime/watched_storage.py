@@ -1,7 +1,5 @@
 """The store of a home, and a wrapper of it that reports whether each call went well."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar

@@ -4,8 +4,6 @@ Each function is one step of a caller's transaction. One commit decides that a v
 start acts on it, wherever a process was killed: the version before continues in the home as it is.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from dataclasses import asdict, dataclass, replace

@@ -5,8 +5,6 @@ Posts are shown only as they can be read on the network now, and only if their a
 exchanges with them.
 """
 
-from __future__ import annotations
-
 import random
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

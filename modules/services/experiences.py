@@ -1,7 +1,5 @@
 """Experiences: their types, and how they are stored in `soul.db` until a reflection has used them."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace

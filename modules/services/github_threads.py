@@ -4,8 +4,6 @@ A row is one source that leads to one thread. News from the same source that is 
 No text that anybody wrote is stored here, only its address.
 """
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence

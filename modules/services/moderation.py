@@ -4,8 +4,6 @@ Nothing is stored: each start reads again, and a known barrier stays known until
 could be read once, posts of others wait; afterwards the last known choices hold.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 import unicodedata

@@ -5,8 +5,6 @@ down: each is a row of work. The conversation ends after half an hour of silence
 is worth remembering is saved.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import sqlite3

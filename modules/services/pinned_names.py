@@ -10,8 +10,6 @@ that its owner renamed is followed. All names pinned to one id are names of one 
 earlier one holds under the present one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime

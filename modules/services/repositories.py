@@ -4,8 +4,6 @@ Git fetches through a gateway that passes only the requests for reading one repo
 Links are written as files that hold their targets, attributes are ignored, and no setting names a program.
 """
 
-from __future__ import annotations
-
 import asyncio
 from base64 import b64encode
 from collections.abc import AsyncIterator

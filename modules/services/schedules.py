@@ -4,8 +4,6 @@ A schedule keeps its local time when the clocks change. A time that is skipped i
 were set forward; of a time that occurs twice in autumn, the first counts.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ that last look, and sees what comes after it. The minute is for data that one se
 not show yet.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field

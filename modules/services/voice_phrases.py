@@ -8,8 +8,6 @@ wrote. The usable part of its answers replaces `voice-phrases.json` in one step;
 says for which voice it was written, so that each voice is asked about once, even after a restart.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Connects the SOUL's knowledge, where it is stored, and the parts of a prompt with their sources."""
 
-from __future__ import annotations
-
 import platform
 import random
 import sqlite3

@@ -1,7 +1,5 @@
 """Reads settings and home for commands that only look or stop something: mistakes in `.env` do not prevent them."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -3,8 +3,6 @@
 They save a home, restore it, retire the original, and convert a home for the installed version.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import shlex

@@ -1,7 +1,5 @@
 """Opens the database of a home for a command that also writes into its journal."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 

@@ -1,7 +1,5 @@
 """`soul bluesky-reset`: deletes every post and reply of the SOUL's account after the owner types yes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`soul budget`: shows what today and the days before cost, whether the SOUL is awake or not."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The burn-in of a version, at the start of a life and during it, and the return to the version before."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import sqlite3

@@ -1,7 +1,5 @@
 """`soul config`: shows the settings of a home and their meaning; changes them only to values `soul run` accepts."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -3,8 +3,6 @@
 Everything is in a temporary folder that is deleted when the demo ends, or after kill -9, when the next demo starts.
 """
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import os

@@ -3,8 +3,6 @@
 It changes nothing. It asks the model only with `--measure`, which counts in the day's budget once there is a database.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

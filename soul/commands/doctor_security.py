@@ -1,7 +1,5 @@
 """`soul doctor --security`: checks for unsafe settings, without network or changes. Names of findings are stable."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

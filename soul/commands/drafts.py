@@ -1,7 +1,5 @@
 """`soul drafts`: lists and decides what waits for approval or for its time, whether the SOUL is awake or not."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 import tempfile

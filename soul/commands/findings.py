@@ -1,7 +1,5 @@
 """The findings of `soul doctor`, those of them that stop a start, and how they are printed."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest

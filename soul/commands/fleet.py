@@ -1,7 +1,5 @@
 """`soul fleet`: many SOULs on a Kubernetes cluster, each in a Sandbox of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence

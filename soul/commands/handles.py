@@ -1,7 +1,5 @@
 """Looks up whom a DID or a handle means, for commands that need no login."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from urllib.parse import urlencode

@@ -3,8 +3,6 @@
 Each answer is written to `.env` as soon as it is given, so a later `soul init` goes on where an earlier one stopped.
 """
 
-from __future__ import annotations
-
 import asyncio
 import shlex
 import tempfile

@@ -1,7 +1,5 @@
 """`soul logs`: prints what the SOUL logged, as its terminal would show it; with `--follow`, also new lines."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections import deque

@@ -1,7 +1,5 @@
 """`soul memory …`: lets the owner read and delete what the SOUL remembers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict

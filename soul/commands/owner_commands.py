@@ -1,7 +1,5 @@
 """The slash commands of a running SOUL."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`soul pause` and `soul resume`: stop all public acts or allow them again, whether the SOUL is awake or not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

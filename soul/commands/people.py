@@ -3,8 +3,6 @@
 Muting works whether the SOUL is awake or not.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 import sys

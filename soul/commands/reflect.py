@@ -1,7 +1,5 @@
 """`soul reflect` (`/reflect`) starts a reflection at any hour; `soul friction` lists what goes wrong repeatedly."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """`soul rituals` and `soul schedule`: what the SOUL does at set times, and its runs; the SOUL may be awake."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

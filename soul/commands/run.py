@@ -1,7 +1,5 @@
 """`soul run`: runs one SOUL in one process, until Ctrl-C or an error that only the owner can correct."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

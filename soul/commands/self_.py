@@ -4,8 +4,6 @@ For SELF.md and other documents they show the reasons, and take the owner's deci
 document: `soul skills` does by its name what `soul self … --file skills/NAME` does, and has a switch for each.
 """
 
-from __future__ import annotations
-
 import asyncio
 import difflib
 import re

@@ -1,7 +1,5 @@
 """`soul service`: lets systemd or launchd keep a SOUL running, as a service of its owner's user account only."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os

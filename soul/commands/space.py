@@ -1,7 +1,5 @@
 """`soul space`: serves a room in which SOULs and one human host talk; this terminal is the host's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

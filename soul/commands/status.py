@@ -1,7 +1,5 @@
 """`soul status`: shows the status file, and whether the SOUL is awake."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """`soul talks`: shows the owner open and archived conversations; the SOUL may be awake."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """`soul tasks`: lists the known tasks of plans: which are the SOUL's own, since when, their cost and their state."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

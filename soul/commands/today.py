@@ -3,8 +3,6 @@
 The SOUL may be awake.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Checks whether a home may wake: no restore into it was cut off, and it was not moved away."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from common.constants import TEXT_MAX_BYTES

@@ -1,7 +1,5 @@
 """`soul walk`: runs each activity once, in order, and shows the outcome of each."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,7 +1,5 @@
 """`soul watch`: runs the watcher as a separate process, for SOULs that a cluster or a service manager starts."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shlex

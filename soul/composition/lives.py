@@ -1,7 +1,5 @@
 """Builds the lives (on Bluesky, in the agent space, on GitHub), the services of their turns, and the commitments."""
 
-from __future__ import annotations
-
 from modules.lives.growth.policy import ReflectionDone
 from modules.runtime.scheduler.policy import Loop
 from modules.services.claims.lease_store import TaskOrders

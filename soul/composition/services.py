@@ -1,7 +1,5 @@
 """Builds the services that every life uses, once, from the settings, in the order of their dependencies."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from contextlib import AsyncExitStack

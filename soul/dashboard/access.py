@@ -5,8 +5,6 @@ only. A foreign website can neither read the page (no CORS, a checked Host, so n
 owner's browser (the Origin of each POST must be ours).
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import secrets

@@ -3,8 +3,6 @@
 It stores nothing, and the SOUL does not need it: each request reads the home again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """Reads what the owner's page shows, at each request, and does what the owner asks there, as the commands do."""
 
-from __future__ import annotations
-
 import difflib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -3,8 +3,6 @@
 It stores nothing and no SOUL needs it: it reads the homes at each request, also if their SOULs are not awake.
 """
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import signal

@@ -1,7 +1,5 @@
 """The state of a home of a fleet, from its Sandbox and its pod, and of one that tries a newer image first. Pure."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ sleeping homes that do not try it take it at their next wake. The progress is st
 roll-out continues where it was. Each step can be repeated.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Sequence
 from contextlib import aclosing, suppress

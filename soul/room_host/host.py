@@ -5,8 +5,6 @@ record is written to disk at once, in a folder that only one room uses at a time
 themselves when the room opens again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import hashlib

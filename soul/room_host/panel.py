@@ -1,7 +1,5 @@
 """Formats a room for a terminal: its messages and events as rows, and the panel of who is present. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The options of a room: from the command line, else from SPACE_NAME, SPACE_PORT and the like. Pure."""
 
-from __future__ import annotations
-
 import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -3,8 +3,6 @@
 With plain lines a room can be fed by a pipe, run by a service manager, and written to a file.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Callable, Sequence

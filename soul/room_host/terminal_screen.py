@@ -6,8 +6,6 @@ copied when the room is closed. The library restores the terminal's modes howeve
 The input box has its own completion and keys where prompt_toolkit's defaults differ.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Callable, Iterable, Sequence

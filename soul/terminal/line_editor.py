@@ -4,8 +4,6 @@ While `lines` runs, standard output and standard error go above the line. Arrow 
 terminal is restored however `lines` ends.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 

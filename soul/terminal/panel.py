@@ -4,8 +4,6 @@ It shows only fields of the status, as in `soul status --json`. Control characte
 its width is counted in cells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache

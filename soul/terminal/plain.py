@@ -3,8 +3,6 @@
 A separate thread writes the text, so that a reader that stops does not block the program.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

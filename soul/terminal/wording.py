@@ -1,7 +1,5 @@
 """The words for loops, moments and lines of the journal, the same on every surface for the owner."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from datetime import datetime

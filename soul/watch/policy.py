@@ -1,7 +1,5 @@
 """Decides how often the watcher looks, and when a sleep is over. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 

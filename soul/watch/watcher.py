@@ -5,8 +5,6 @@ then sees what came since the mark. It wakes the SOUL when its time comes, when 
 something for it, and when its note is gone; also when a service refuses the SOUL, since only it can tell its owner.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import math

@@ -1,7 +1,5 @@
 """Helpers for results and timeouts that the tests of every adapter use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """One server on loopback that all tests of the adapters share."""
 
-from __future__ import annotations
-
 import asyncio
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """Tests of the Are.na adapter against the town's gallery, and against answers that no gallery should give."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any

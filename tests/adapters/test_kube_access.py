@@ -1,7 +1,5 @@
 """Tests of the access to a cluster: that of the pod, or that of a kubeconfig, whose command may print the token."""
 
-from __future__ import annotations
-
 import base64
 import ssl
 from pathlib import Path

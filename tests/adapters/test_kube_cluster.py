@@ -1,7 +1,5 @@
 """Tests of the cluster client: it loses no change, waits as the cluster asks, and says what the cluster refused."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable

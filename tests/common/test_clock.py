@@ -3,8 +3,6 @@
 Proves that the numbers of the paces fit together, and that a faster life keeps their proportions.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone

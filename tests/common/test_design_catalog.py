@@ -1,7 +1,5 @@
 """Tests of the design catalogue, the sources that SELF.md adds to it, and what counts as talk of design."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Proves that all who elect come to the same name, agents of other makers included."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 
 from hypothesis import given

@@ -4,8 +4,6 @@ A value in `.env` is read as it was meant, and a line that cannot be read is nam
 An extra is added in the way in which the program was installed.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -4,8 +4,6 @@ State files are stamped, kept by every version, and never lost in silence. Folde
 a real disk. Proves that a file is read whole or refused at once, whatever has become of it.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -3,8 +3,6 @@
 Pages and repositories have their addresses at the configured service, be it GitHub's own or another.
 """
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

@@ -1,7 +1,5 @@
 """Proves that only the words of a page are kept."""
 
-from __future__ import annotations
-
 import pytest
 
 from common.text.html_text import text_of_page

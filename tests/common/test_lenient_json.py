@@ -3,8 +3,6 @@
 JSON lines end at a line feed alone, whatever other line breaks people write in them.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of finding an account in a text: whatever stands beside it, but never as a part of another account."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

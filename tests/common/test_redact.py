@@ -1,7 +1,5 @@
 """Proves that secrets never leave: not plain, not encoded, and not as a key of unknown origin."""
 
-from __future__ import annotations
-
 import base64
 import random
 import re

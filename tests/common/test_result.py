@@ -1,7 +1,5 @@
 """Tests of an `Err` that is not handled: it is raised, and a function that returns results returns it as it was."""
 
-from __future__ import annotations
-
 import pytest
 
 from common.errors import SoulError, Transient

@@ -3,8 +3,6 @@
 Proves that a model's JSON is understood however it spells names and words of a fixed set.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Tests of the settings: what the owner can set, what is refused, and that the refusal names the variable."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Proves that the tables of words cover what the program calls by name; a name that they lack is shown as it is."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import pytest

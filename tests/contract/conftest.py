@@ -3,8 +3,6 @@
 Where they differ, the town is wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """The network that a contract test runs against, and the people whom the test puts into it."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Bluesky's own software answers searches with filters, feeds and trends only where further services run beside it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path

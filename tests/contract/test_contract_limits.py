@@ -1,7 +1,5 @@
 """Tests of rate limits: which headers every answer carries, and what happens when a budget is spent."""
 
-from __future__ import annotations
-
 import time
 
 import httpx

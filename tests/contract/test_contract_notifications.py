@@ -1,7 +1,5 @@
 """Tests of notifications: who is told of what, once, and how a notification becomes read."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from atproto import client_utils, models

@@ -4,8 +4,6 @@ Tests of threadgates: who may reply to a post, and what becomes of a reply by so
 are shown wherever the account is, so that every reader knows a bot without asking.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

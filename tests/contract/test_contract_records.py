@@ -4,8 +4,6 @@ Tests of files: what may be uploaded, what its CID is, and how a post carries it
 like, and in which words another is refused.
 """
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

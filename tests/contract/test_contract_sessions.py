@@ -1,7 +1,5 @@
 """Tests of accounts and sessions: what a login gives, how it is refreshed and ended, and every way it is refused."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """Records and writes as raw requests, for tests that check status, error name and message."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

@@ -7,8 +7,6 @@ earlier claims; if `FOLDER/claims` exists, it then claims the first task of the 
 renews the claim, gives the task back, and ends with code 0.
 """
 
-from __future__ import annotations
-
 import sys
 from datetime import timedelta
 from pathlib import Path

@@ -6,8 +6,6 @@ Forks a life for each line on stdin (`DATABASE DIE_AT_TRANSACTION inside|after`;
 The only effect of the command is a line in the file `DATABASE.done` in the folder.
 """
 
-from __future__ import annotations
-
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -7,8 +7,6 @@ prints `born PID`, `awake` and `ended CODE`. A life commits to what is new in `F
 and ends with code 0 when all of it is kept and reported in the room.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -8,8 +8,6 @@ delivers until nothing waits, and ends with code 0. If `FOLDER/hasty` exists, it
 clock ahead.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 Usage: python -m tests.crash.forget_child HOME NUMBER
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -7,8 +7,6 @@ Loads everything once, then forks a life for each line on stdin, as `crash_child
 a time, but sets the clock ahead.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

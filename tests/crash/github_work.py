@@ -1,7 +1,5 @@
 """Acts of every kind on GitHub for a process that is killed again and again, and checks of their results."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections import Counter

@@ -1,7 +1,5 @@
 """Runs a life for each line on stdin, each in a fork of this process; the database and the client of such lives."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

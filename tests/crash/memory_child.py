@@ -6,8 +6,6 @@ Loads everything once, then forks a life for each line on stdin (its number). It
 for every save that has returned, and `ended CODE`.
 """
 
-from __future__ import annotations
-
 import sys
 from datetime import UTC, datetime
 from itertools import count

@@ -6,8 +6,6 @@ Loads everything once, then forks a life for each line on stdin, as `crash_child
 named in `FOLDER/place` (`repository number`), and ends with code 0.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from pathlib import Path

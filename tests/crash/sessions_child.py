@@ -7,8 +7,6 @@ It prints `born PID`, `finished N` for archives that an earlier life had left, `
 `ended CODE`. A life finishes what was left, then goes on talking, from message FIRST on, until it is killed.
 """
 
-from __future__ import annotations
-
 import random
 import sqlite3
 import sys

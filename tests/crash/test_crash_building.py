@@ -1,7 +1,5 @@
 """Three SOULs build together, each killed right after its own act reached GitHub, before it received the response."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

@@ -1,7 +1,5 @@
 """A claim is killed before and after each of its requests, and the next start leaves nothing of it behind."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import sys

@@ -4,8 +4,6 @@
 a start that puts a version back: the earlier version runs on with the home as it is, and its owner is told once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import io

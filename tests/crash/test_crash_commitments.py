@@ -1,7 +1,5 @@
 """Commitments are kept by a process that is killed again and again: one issue each, reported once, none forgotten."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Sleeping SOULs miss nothing and do nothing twice, whatever is killed or cut off, under either engine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """The whole program, `soul run`, is killed again and again while people speak to it: every mention is answered once."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

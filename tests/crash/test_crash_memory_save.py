@@ -1,7 +1,5 @@
 """Memories are saved while the process is killed again and again: each returned save is there, and none is partial."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

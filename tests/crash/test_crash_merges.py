@@ -3,8 +3,6 @@
 Changes on GitHub by a process that is killed again and again: none is made twice, and none is lost.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import sys

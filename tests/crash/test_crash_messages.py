@@ -1,7 +1,5 @@
 """Direct messages through a real outbox, killed again and again: none twice, none lost, although they have no key."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -4,8 +4,6 @@ In each round a life is killed while it sends, and the next one lives elsewhere:
 loss of a disk, from a backup taken while it was sending. `CRASH_MOVES=200` and `CRASH_SEED` can be set.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

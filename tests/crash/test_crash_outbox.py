@@ -5,8 +5,6 @@ Some wait for the owner, who meanwhile decides in a separate process: what they 
 reject never.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

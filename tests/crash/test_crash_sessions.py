@@ -1,7 +1,5 @@
 """Conversations are condensed and archived while the process is killed again and again: none is lost or doubled."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

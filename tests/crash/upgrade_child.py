@@ -8,8 +8,6 @@ migration more than the current program. A step is a change of files below the h
 Python's audit hooks.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Proves that the pages for people match the program: commands, options, files, settings, and what a page names."""
 
-from __future__ import annotations
-
 import re
 from fnmatch import fnmatch
 from pathlib import Path

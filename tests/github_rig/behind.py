@@ -1,7 +1,5 @@
 """An application that stands behind the judging proxy."""
 
-from __future__ import annotations
-
 import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 

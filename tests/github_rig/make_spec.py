@@ -8,8 +8,6 @@ object, so that no event could match exactly one.
 Everything else stays as GitHub publishes it.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Judges of our GitHub, all on loopback: Prism as a proxy between client and server, and an independent emulator."""
 
-from __future__ import annotations
-
 import platform
 import socket
 import subprocess

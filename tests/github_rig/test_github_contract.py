@@ -5,8 +5,6 @@ An independent emulator answers the same calls, so that the adapter is not only 
 Every address that the town serves is checked in the same way.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import json

@@ -3,8 +3,6 @@
 The proxy of `test_github_contract.py` needs a real server; here the examples of GitHub's description replace it.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any

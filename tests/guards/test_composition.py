@@ -4,8 +4,6 @@ The page that says where each rule is implemented names code that exists. The te
 same name below `tests`.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Mapping

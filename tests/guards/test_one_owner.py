@@ -5,8 +5,6 @@ common/constants.py has at least two packages that use it; a number with one use
 defined once in the product, so that it means the same everywhere.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sqlite3

@@ -3,8 +3,6 @@
 No module makes HTTP clients or sockets of its own: all connections outside the list below use the one transport.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

@@ -8,8 +8,6 @@ its voice, with texts of ours to rephrase. Each operational text that can be rep
 somewhere. No branch of the product reads a sentence written for people: decisions carry a code for that.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Iterator

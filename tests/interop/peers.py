@@ -1,7 +1,5 @@
 """Members and rooms written in JavaScript, as child processes of a test that print what they hear line by line."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from asyncio.subprocess import PIPE, Process

@@ -1,7 +1,5 @@
 """Proves that members and rooms written in JavaScript, on the libraries that others use, work with ours."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """An awake SOUL with the town's GitHub, for the tests of the tools that reach it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

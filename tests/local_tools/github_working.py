@@ -1,7 +1,5 @@
 """An awake SOUL with the town's GitHub, whose tools are called as in a turn of its owner."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ A reply links to what its turn made, as far as a post has room, and announces no
 scheduled in the owner's time zone, limited to some readers, listed, and withdrawn by naming its time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Proves that whose words are in a turn decides what it may remember and see, and who may change a profile."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Tests of the tools for direct messages: one answer, neither an echo nor our prompt, and only in a message's turn."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path

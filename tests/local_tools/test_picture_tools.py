@@ -1,7 +1,5 @@
 """Proves that a picture is found, posted with words and source, and shown once, with the town's network and gallery."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Tests of what the owner has a SOUL do about pull requests, over the town's GitHub with real Git."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Proves that a SOUL that searches and reads feeds and lists leaves out what it must not read and approaches nobody."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import timedelta

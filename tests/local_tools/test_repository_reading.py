@@ -4,8 +4,6 @@ The repositories are hostile: links out of the clone, hooks, filters, submodules
 characters, and sizes that would fill the disk or the memory.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Tests of whose words make and remove a schedule, and of what the model is told of it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime

@@ -3,8 +3,6 @@
 Proves who may load a skill through a tool, and what the model is told when none has that name.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace

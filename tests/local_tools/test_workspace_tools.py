@@ -1,7 +1,5 @@
 """Tests of what the owner has a SOUL do about workspaces, over the town's GitHub: each act once, none for strangers."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

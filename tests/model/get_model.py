@@ -8,8 +8,6 @@ alone; an interrupted download starts again from the beginning.
 Usage: get_model.py [MODEL] [FOLDER]
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

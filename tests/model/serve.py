@@ -5,8 +5,6 @@ It is a separate process, because a failure of the server ends its whole process
 Usage: serve.py MODEL.gguf PORT [CONTEXT_TOKENS]
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 

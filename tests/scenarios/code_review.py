@@ -1,7 +1,5 @@
 """A repository with tests and a pull request, and SOULs that review and revise it step by step."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field

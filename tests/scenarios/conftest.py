@@ -1,7 +1,5 @@
 """Fixtures that several scenarios share."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

@@ -3,8 +3,6 @@
 The limits are counted independently, over sliding windows of records, without the code of the rules.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable

@@ -3,8 +3,6 @@
 It uses neither the code nor the numbers of the rules.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence

@@ -3,8 +3,6 @@
 The words of each direct message occur in no other text.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial

@@ -3,8 +3,6 @@
 If a SOUL with this mind keeps the rules, the program enforces them. The town's own mind takes the other turns.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -4,8 +4,6 @@ Three declare that their posts may not reach a model: two at the beginning, one 
 content may be generated from their posts. They take part like everybody.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field

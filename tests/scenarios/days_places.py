@@ -3,8 +3,6 @@
 Also records who logged in to the network, and when.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Mapping, MutableMapping

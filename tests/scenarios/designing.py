@@ -1,7 +1,5 @@
 """A SOUL with a collection of the town's gallery in its design catalogue."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

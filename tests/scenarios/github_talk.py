@@ -1,7 +1,5 @@
 """The town's GitHub with one repository and one issue, and a SOUL with an account there, run step by step."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager

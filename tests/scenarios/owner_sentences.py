@@ -3,8 +3,6 @@
 `{who}` stands for an account. Each sentence comes with the tool of the act that it is about.
 """
 
-from __future__ import annotations
-
 FOLLOW, UNFOLLOW, MUTE = "bluesky_follow", "bluesky_unfollow", "mute_account"
 POST, LIMIT = "bluesky_post", "bluesky_limit_replies"
 REPOST, DELETE = "bluesky_repost", "bluesky_delete_post"

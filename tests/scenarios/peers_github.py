@@ -1,7 +1,5 @@
 """GitHub for SOULs that look for peers: the page of each account names the DID of its SOUL."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 

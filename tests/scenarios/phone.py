@@ -1,7 +1,5 @@
 """Direct messages between a person and a SOUL as the person's phone shows them, and one pass of the SOUL over them."""
 
-from __future__ import annotations
-
 from tests.running_town import RunningSoul, RunningTown
 from town.atproto.chat import Convo
 from town.atproto.index import FOLLOW

@@ -6,8 +6,6 @@ Wakes the SOUL of HOME at MOMENT. For each moment read from stdin it does what i
 whenever time advanced while it waited, `after LOOP` when a loop ended, and `done MOMENT` when nothing more is due.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from asyncio.subprocess import Process

@@ -5,8 +5,6 @@ the machine's time; each loop keeps its own interval while the room is active. A
 nothing changes nothing, so passes come less often; news wake the loop at once, as they do in the program.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import re

@@ -11,8 +11,6 @@ connections), so their proportions are kept. Only the real times that libraries 
 along; nothing here depends on them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import selectors

@@ -1,7 +1,5 @@
 """The course of the day: who wakes when, what the host says, what breaks on the way, and what is recorded."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

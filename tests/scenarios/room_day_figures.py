@@ -1,7 +1,5 @@
 """Figures of a day in a room: who spoke, who repeated what, the outcome of requests, the cost. Pure functions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

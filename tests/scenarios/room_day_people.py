@@ -1,7 +1,5 @@
 """The people in the room for a day: the town's three residents and seven others, each with its own SOUL and SELF."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from town.residents import RESIDENTS

@@ -1,7 +1,5 @@
 """The host's messages in the room during a day: opinions, remarks, thanks, requests and follow-up questions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -5,8 +5,6 @@ knows only the machine's time, so with a quick clock a ticker replaces it; with 
 the program runs it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """The owner is told once about what cannot wait: by direct message, and at an address that they set."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sqlite3

@@ -1,7 +1,5 @@
 """Work on GitHub is announced on Bluesky once, if it is public and worth a post and the owner wants that."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The owner answers the SOUL's own question: a yes orders what the question names, and a no orders nothing."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 

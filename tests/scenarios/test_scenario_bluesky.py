@@ -1,7 +1,5 @@
 """Life on Bluesky, end to end: a real network and model service on loopback, real files, the real program."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

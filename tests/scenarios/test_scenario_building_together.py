@@ -3,8 +3,6 @@
 A SOUL as a process, with real Git and a real sandbox, makes one pull request for a coding task, even if killed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sqlite3

@@ -1,7 +1,5 @@
 """A version that fails after `soul upgrade` is put back automatically, once; what the SOUL did stays done."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

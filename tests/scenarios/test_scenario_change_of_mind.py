@@ -3,8 +3,6 @@
 This also works with others' words in the talk, but these words alone never cause it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """The owner changes an account or a setting of a home that has lived before: the SOUL goes on with the new one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -3,8 +3,6 @@
 Git and the sandbox are real; GitHub is served over HTTP.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A commitment made on Bluesky is kept on GitHub and reported in its thread, and the owner can ask why."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from functools import partial

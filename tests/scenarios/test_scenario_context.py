@@ -1,7 +1,5 @@
 """CONTEXT.md shows the state of the current talk with the owner, and keeps the owner's own lines."""
 
-from __future__ import annotations
-
 import pytest
 
 from common.person import Person, Trace

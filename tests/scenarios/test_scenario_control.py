@@ -1,7 +1,5 @@
 """The owner controls a running SOUL on a real network: pause, resume, approve, reject, and a used-up budget."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 

@@ -5,8 +5,6 @@ They post, show pictures, answer in public and by direct message, and build some
 Each test counts what is on the network at the end. `make test-days` shows the figures.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 from datetime import timedelta

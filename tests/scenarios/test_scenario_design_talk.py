@@ -3,8 +3,6 @@
 If the owner describes a small tool in public to three SOULs, they make one workspace and one plan and link both there.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import AsyncIterator, Iterator

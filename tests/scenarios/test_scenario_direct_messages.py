@@ -1,7 +1,5 @@
 """The owner, and nobody else, can do by direct message what the terminal can do from afar."""
 
-from __future__ import annotations
-
 import pytest
 from starlette.exceptions import HTTPException
 

@@ -1,7 +1,5 @@
 """Every view of a draft shows the owner what they need to judge it: the person, their words, and our whole text."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from datetime import timedelta

@@ -3,8 +3,6 @@
 If notifications cannot be read for a while, this is reported once each time, not at every look.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

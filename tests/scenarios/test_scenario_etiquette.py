@@ -1,7 +1,5 @@
 """Etiquette of a whole SOUL: what it does by rule without the model, and what it discloses about itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """An experience is kept once, wherever it happened, in words of the SOUL or its owner and of nobody else."""
 
-from __future__ import annotations
-
 import pytest
 
 from modules.services.experiences import Experience, NewExperience

@@ -3,8 +3,6 @@
 A conversation that is over ends with one warm line or with a like, and nothing more is said after it.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Proves on a whole SOUL that a turn sends the facts of its subject to a model service that reads facts."""
 
-from __future__ import annotations
-
 from common.facts import ExpressionFacts, PostFacts, SaidLine, ToolOutcome
 from tests.owner_lines import answered
 from tests.running_town import RunningTown, awake, call

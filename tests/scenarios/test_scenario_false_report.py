@@ -1,7 +1,5 @@
 """An answer that wrongly claims an act goes back to the model, or the program corrects it below the answer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

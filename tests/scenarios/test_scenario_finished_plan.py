@@ -1,7 +1,5 @@
 """A finished plan with merged work of a SOUL is announced on its profile once, with a picture from that work."""
 
-from __future__ import annotations
-
 import io
 from base64 import b64encode
 from dataclasses import dataclass, field

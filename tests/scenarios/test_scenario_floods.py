@@ -4,8 +4,6 @@ In each of them somebody takes part who denies that their posts may reach a mode
 during the flood.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field

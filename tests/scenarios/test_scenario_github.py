@@ -3,8 +3,6 @@
 It remembers what it did and met on GitHub, once for each act, and strangers' words keep their provenance.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable

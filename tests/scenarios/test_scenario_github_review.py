@@ -3,8 +3,6 @@
 A SOUL that is called in a review, or in comments on lines of a pull request, answers where it was called.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

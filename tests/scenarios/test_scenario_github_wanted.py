@@ -4,8 +4,6 @@ They are checked once for all acts, whoever proposes these. If a crowd calls on 
 number of turns per hour, and the owner is answered all the same.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

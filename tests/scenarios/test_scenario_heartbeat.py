@@ -1,7 +1,5 @@
 """HEARTBEAT.md causes a turn every few waking hours, and none if it says nothing."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """A whole SOUL remembers across restarts, keeps its owner's words private, and looks at pictures."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 

@@ -5,8 +5,6 @@ fails only the current turn, and the SOUL continues once there is room. Without 
 running, loses no file, and reports this once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

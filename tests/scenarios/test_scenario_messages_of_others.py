@@ -1,7 +1,5 @@
 """Direct messages by people other than the owner: who is answered, how often, and that their words stay private."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """A SOUL that takes part in a ritual and reflects for thirty days in one process hardly grows in memory."""
 
-from __future__ import annotations
-
 import sys
 from datetime import timedelta
 from pathlib import Path

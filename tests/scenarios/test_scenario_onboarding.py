@@ -1,7 +1,5 @@
 """A new SOUL speaks first, learns who it and its owner are to each other, and never asks again."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

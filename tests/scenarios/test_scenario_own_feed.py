@@ -3,8 +3,6 @@
 The owner orders a post for later: it is shown, confirmed, listed, and sent at its time, once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo

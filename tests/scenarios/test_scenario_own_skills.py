@@ -1,7 +1,5 @@
 """A SOUL's own skill is proposed in a reflection, approved by the owner, used, taken back, and switched off."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """No word list decides what an owner's words mean: the model decides whether to act, and code checks the act."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from functools import partial

@@ -3,8 +3,6 @@
 A repository that the owner, or the host of a room, names for work is watched; text by others adds none.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

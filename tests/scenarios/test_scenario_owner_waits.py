@@ -1,7 +1,5 @@
 """What the owner says is never lost: it waits for its answer while the model is down, and survives a kill."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sqlite3

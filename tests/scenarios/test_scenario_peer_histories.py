@@ -3,8 +3,6 @@
 SOULs in one thread: each is told what its peers said there, and says something else, or likes.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace

@@ -4,8 +4,6 @@ A peer that unfollowed us, or whose follow was undone, is not followed again bef
 identity post counts for GitHub only while the account there names the SOUL in return, and stays the same account.
 """
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A plan that was committed to becomes one issue that peers read as a plan, at whatever point the process ends."""
 
-from __future__ import annotations
-
 import pytest
 
 from adapters.github.types import Repo

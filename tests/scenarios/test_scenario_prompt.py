@@ -1,7 +1,5 @@
 """A draft that waits for the owner's yes asks for the owner's attention in the prompt, and nobody else reads of it."""
 
-from __future__ import annotations
-
 from modules.services.agent.prompt.fitting import RULE
 from modules.services.outbox.bodies import PostBody
 from modules.services.outbox.types import ProposedAction

@@ -1,7 +1,5 @@
 """The quote, page, pictures and video of a post are read with it: framed, and within limits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from common.clock import iso

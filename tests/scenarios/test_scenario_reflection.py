@@ -4,8 +4,6 @@ Other tests show when the first reflection comes, which changes the owner must a
 may search. Forty ways in which a model can do harm at a reflection leave SELF.md whole.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import random

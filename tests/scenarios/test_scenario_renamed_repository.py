@@ -4,8 +4,6 @@ The owner's no, the end of a talk and an order to stop watching survive a rename
 rename is done under the new name; after a transfer to another owner it is not done, as other rules may hold there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """People ask about their own data in their own words, and the SOUL does what they ask, for them alone."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

@@ -5,8 +5,6 @@ in a direct message are carried out, and reported to their author alone. An owne
 told what there is and which command does it; a visitor is treated as anybody.
 """
 
-from __future__ import annotations
-
 import asyncio
 from datetime import timedelta
 

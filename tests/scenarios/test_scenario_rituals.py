@@ -1,7 +1,5 @@
 """A daily ritual: one thread a day, each SOUL answers it once in a part of its own, and memos record the thoughts."""
 
-from __future__ import annotations
-
 import os
 import random
 import sys

@@ -3,8 +3,6 @@
 The day is lived once for all tests here; each test reads its record. `make test-slow` shows the figures as a table.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import timedelta
 

@@ -4,8 +4,6 @@ Then a room meets the rest of a SOUL: its owner's settings, its memory, SELF.md,
 asks for an opinion, the talk becomes full, and the host opens it again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 

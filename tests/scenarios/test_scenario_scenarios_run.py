@@ -4,8 +4,6 @@ A tool for Roman numerals with a planted gap, in the town's GitHub with real Git
 bases each verdict on the program's output.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,7 +1,5 @@
 """The owner says when something is to be done; it is done then, once, and they are told."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """A SOUL changes SELF.md for its owner, who sees it and can undo it; with a stranger's words in the turn it waits."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from functools import partial

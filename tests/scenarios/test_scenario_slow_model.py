@@ -1,7 +1,5 @@
 """A slow model blocks no reading: the SOUL goes on reading while it thinks, and the status shows what waits."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress

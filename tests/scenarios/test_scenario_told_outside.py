@@ -1,7 +1,5 @@
 """The result of a turn of the SOUL's own reaches the owner, and the next talk with them knows of it."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """The owner's turn begins with few tools; a family of tools is added when the model asks for it, and stays."""
 
-from __future__ import annotations
-
 import re
 
 from tests.owner_lines import answered

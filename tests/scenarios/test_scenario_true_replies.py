@@ -1,7 +1,5 @@
 """Two hundred true replies of many kinds, as a good model writes them, are sent unchanged."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter, defaultdict

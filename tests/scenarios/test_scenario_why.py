@@ -1,7 +1,5 @@
 """The owner asks a SOUL why: about a reply, a like, silences, a post of its own, and a blocked act."""
 
-from __future__ import annotations
-
 import pytest
 
 from common.clock import SystemClock

@@ -1,7 +1,5 @@
 """Open issues of a workspace become a plan, and stay open until it is complete."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

@@ -3,8 +3,6 @@
 A workspace without open work is judged, and an issue says that it is finished until somebody objects.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

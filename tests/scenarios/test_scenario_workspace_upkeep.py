@@ -4,8 +4,6 @@ A SOUL checks the progress of the plans of watched workspaces, and tells its own
 workspace is handled once without a notification, and closed when the SOUL leaves it, if nobody waits.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """The town with a workspace, and SOULs that live there as separate processes, each with a terminal."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

@@ -3,8 +3,6 @@
 Without bubblewrap the tests of the sandbox are skipped; with SOUL_NEED_SANDBOX=1 they fail.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Public posts that somebody could write to turn a SOUL against its owner, and what they ask it to do."""
 
-from __future__ import annotations
-
 import base64
 import codecs
 import random

@@ -4,8 +4,6 @@
 how the clone ended.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import resource

@@ -1,7 +1,5 @@
 """A home in which every stored text tries to control the terminal of whoever looks at it."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import threading

@@ -1,7 +1,5 @@
 """The host that a program in the sandbox must not touch: its secrets, its processes, its sockets, its files."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

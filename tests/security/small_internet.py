@@ -4,8 +4,6 @@
 other address is really dialled, so that what gets past the policy reaches a trap or is recorded.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """A proxy in front of a test's network that spoils what passes: it loses, delays, cuts off and rewrites answers."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import Counter

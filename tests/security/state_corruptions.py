@@ -1,7 +1,5 @@
 """Ways in which a file of a home may be broken: by a crash, a full disk, a person, another program."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -8,8 +8,6 @@ even when the answer never arrives. What it really consumed is counted here, bes
 cap as well.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Attacks on the burn-in: strangers who want a good version put back, and copies that were tampered with."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import subprocess

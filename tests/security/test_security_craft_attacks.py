@@ -1,7 +1,5 @@
 """Proves that odd skills of its own, and what others cause, neither break a SOUL nor change it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Attacks on the bounds of a change to the SOUL's own program: names, shadows, links, modes, renames, sizes."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime

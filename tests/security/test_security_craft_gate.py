@@ -1,7 +1,5 @@
 """Attacks on the gate of a change to the SOUL's own program: what is not part of the change makes nothing pass."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

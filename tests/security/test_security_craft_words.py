@@ -1,7 +1,5 @@
 """More than a hundred attempts to make a SOUL want or mend something by what others write, are called, or send."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass

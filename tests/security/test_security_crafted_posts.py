@@ -1,7 +1,5 @@
 """Tests of a whole SOUL with posts that try to turn it, and a mind that obeys each of them and knows the secrets."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

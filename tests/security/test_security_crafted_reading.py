@@ -4,8 +4,6 @@ They stand in search results, feeds and the feeds of lists, in descriptions of p
 trends, and as the words of pictures and link cards.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence

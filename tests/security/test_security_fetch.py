@@ -5,8 +5,6 @@ connection show it.
 Nobody can overload the program: bombs, endless bodies, slow drips, huge headers and unwelcome types all end.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import tracemalloc

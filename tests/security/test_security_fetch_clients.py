@@ -1,7 +1,5 @@
 """Proves that all HTTP clients are checked alike: nothing that the network says sends a session or a prompt astray."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import ssl

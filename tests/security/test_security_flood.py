@@ -1,7 +1,5 @@
 """Proves that an account that writes all day gets no more turns an hour than others, also after a restart."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import sqlite3

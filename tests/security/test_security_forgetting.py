@@ -4,8 +4,6 @@ One account writes under 300 display names, and handles that could be mistaken f
 tables, columns and files, words of settings and of SELF.md, the owner's and other people's names. Then it is forgotten.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """Proves that what one owner said in private reaches no prompt, page or command of the next, and is not deleted."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 

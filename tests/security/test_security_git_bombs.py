@@ -1,7 +1,5 @@
 """Tests of repositories that are small to send and endless to unpack, with the real `git` against the town."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator

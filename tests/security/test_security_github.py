@@ -1,7 +1,5 @@
 """Proves that, whatever GitHub's address answers, the token goes there and nowhere else."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Proves that nothing of people and no secret reaches an issue about the program, its coder, or the pull request."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

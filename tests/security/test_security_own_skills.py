@@ -1,7 +1,5 @@
 """Proves that no page of a SOUL's own skill hides anything, takes a place that is not its own, or widens a right."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests of what a stranger whose words are in the owner's talk makes of the owner's order, if the model obeys them."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from contextlib import closing

@@ -4,8 +4,6 @@
 from `OWNER_READS_FIRST`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import io

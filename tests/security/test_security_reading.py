@@ -3,8 +3,6 @@
 Tests of replies that should not be made: to posts that give orders, and with words that nobody should read.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import AsyncIterator

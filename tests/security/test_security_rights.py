@@ -8,8 +8,6 @@ words afterwards. `pytest -s` shows the figures.
 
 # ruff: noqa: T201 - the figures are worth reading, and pytest captures them
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

@@ -3,8 +3,6 @@
 What the members of one address tell a room stays below what a member endures: both limits are tried on one clock.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Proves that a request of a room that nobody vouches for waits for the owner, and that none reaches private data."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any

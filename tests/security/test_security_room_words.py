@@ -4,8 +4,6 @@ What a room says costs a SOUL little time, few questions and a bounded memory, h
 anybody's: what its server sends cannot hold up a SOUL, fill its memory, or keep it there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

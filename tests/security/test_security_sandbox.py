@@ -3,8 +3,6 @@
 Each attack is really made, from inside, and the host is checked afterwards.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

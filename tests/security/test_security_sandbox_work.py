@@ -3,8 +3,6 @@
 A program in the sandbox cannot take more than its share, nor outlive its run: bombs, floods and orphans all end.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

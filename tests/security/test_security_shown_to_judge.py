@@ -1,7 +1,5 @@
 """Tests that a judge sees whole what a call makes of the owner's line and of the SOUL's own words and files."""
 
-from __future__ import annotations
-
 import pytest
 
 from common.provenance import Provenance

@@ -4,8 +4,6 @@
 counted from `STATE_FILES_FIRST`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Proves that no text of others controls the owner's terminal, whatever command shows it, as lines or as JSON."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

@@ -4,8 +4,6 @@ Proves that reading a SELF.md takes time in proportion to its length, whatever s
 No text of others makes a regular expression of the product slow, and no page of the web takes long.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

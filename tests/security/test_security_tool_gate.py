@@ -1,7 +1,5 @@
 """Proves what a SOUL's own tools may do among a stranger's words, for every tool that the program has."""
 
-from __future__ import annotations
-
 from itertools import product
 
 from pydantic import BaseModel, ConfigDict

@@ -3,8 +3,6 @@
 usage: python -m tests.soul.hasty_up DIR…
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a person sees on a terminal that receives bytes, as far as a line-by-line program needs it."""
 
-from __future__ import annotations
-
 import codecs
 import re
 

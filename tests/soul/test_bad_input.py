@@ -1,7 +1,5 @@
 """Proves that the real program meets each kind of trouble with one clear line and a remedy, and loses nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

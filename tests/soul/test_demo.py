@@ -4,8 +4,6 @@ Residents find each other by their identity posts: one mentions another, and fol
 for is built, and does what was asked for.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

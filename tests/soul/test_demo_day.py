@@ -3,8 +3,6 @@
 `DEMO_HOURS` is how many hours are lived; below 24, each missing hour counts as twice the most expensive one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

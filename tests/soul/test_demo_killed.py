@@ -1,7 +1,5 @@
 """Proves that a demo that is killed leaves no children: each watches a pipe that closes when its parent ends."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -3,8 +3,6 @@
 Proves that no life begins with a setting that would be ignored, and that the owner's stop still works.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

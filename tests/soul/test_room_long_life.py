@@ -4,8 +4,6 @@ When the room's program is killed under five whole SOULs, all come back by thems
 killed during a commitment keeps it once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

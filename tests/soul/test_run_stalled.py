@@ -1,7 +1,5 @@
 """Proves that a life whose output goes to a pipe that nobody reads goes on, and ends when it is asked to."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

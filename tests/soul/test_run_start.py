@@ -1,7 +1,5 @@
 """Proves that a life listens to its owner and does all else while the spaced requests of its start still wait."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

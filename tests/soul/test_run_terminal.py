@@ -1,7 +1,5 @@
 """Proves that a life in a terminal has a line for its owner that no other output breaks."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

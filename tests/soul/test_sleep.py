@@ -1,7 +1,5 @@
 """Proves that a SOUL that waits for nothing sleeps and misses nothing: news, its time or a command wakes it."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

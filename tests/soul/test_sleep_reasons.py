@@ -1,7 +1,5 @@
 """Proves what keeps a SOUL awake, and what does not."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from adapters.watch import SleepWatch

@@ -4,8 +4,6 @@ Proves that arguments of `soul status` that are read without Typer mean the same
 lists is answered there.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Proves which ends a supervisor counts as failures, and that a home that is in use is woken later."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

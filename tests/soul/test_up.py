@@ -1,7 +1,5 @@
 """Proves that several SOULs live under one supervisor as if each were alone, and that none outlives it."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

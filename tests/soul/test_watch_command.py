@@ -1,7 +1,5 @@
 """Proves that a SOUL under `soul run` sleeps where `soul watch` looks for it, and is started when something comes."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from pathlib import Path

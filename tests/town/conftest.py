@@ -1,7 +1,5 @@
 """A network on loopback with a clock that only the test moves."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

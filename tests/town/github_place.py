@@ -1,7 +1,5 @@
 """The town's GitHub with Git behind it, on loopback: its accounts, plain requests, PyGithub and `git` itself."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A running network for the tests of the town."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The town's cluster on loopback for a test: its API, with shell scripts as pods."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence

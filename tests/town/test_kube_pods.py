@@ -1,7 +1,5 @@
 """Proves that the town's cluster runs a process as long as its Sandbox says so, and restarts it as a kubelet would."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 from typing import Any

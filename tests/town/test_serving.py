@@ -1,7 +1,5 @@
 """Proves how the services on loopback end."""
 
-from __future__ import annotations
-
 import asyncio
 
 import httpx

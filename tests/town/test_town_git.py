@@ -1,7 +1,5 @@
 """Tests of the town's Git: references, branches and files by PyGithub, and clones and pushes by `git` itself."""
 
-from __future__ import annotations
-
 import asyncio
 from base64 import b64encode
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests of the town's GitHub over HTTP: the answers of its API, its limits, its faults, and its pages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

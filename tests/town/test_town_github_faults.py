@@ -1,7 +1,5 @@
 """Tests of the town's GitHub on a bad day: late answers, reads that are behind, limits on writes."""
 
-from __future__ import annotations
-
 import asyncio
 
 import httpx

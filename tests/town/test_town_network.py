@@ -6,8 +6,6 @@ the port is taken, an end that does not wait for anyone. Proves that a picture o
 an address like that of Bluesky's picture service.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 import random

@@ -4,8 +4,6 @@ Tests of the town's organisations, templates, collaborators, labels and search, 
 room, says a line, and leaves before any work could wait for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import random

@@ -1,7 +1,5 @@
 """Tests of the town's pull requests by PyGithub: real diffs, reviews, reviewers and merges."""
 
-from __future__ import annotations
-
 import asyncio
 
 import github

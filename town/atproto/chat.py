@@ -4,8 +4,6 @@ Bluesky's chat service is closed source. This imitates its lexicon and the rules
 groups. Everything is in memory.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """`chat.bsky.*`: direct messages, as a personal data server forwards them to Bluesky's chat service."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 

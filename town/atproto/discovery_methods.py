@@ -3,8 +3,6 @@
 A feed of the town shows the posts that hold its key as a word or a hashtag; elsewhere its creator runs a service.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The methods `com.atproto.repo.*`, `sync.getBlob`, `server.*` and `identity.*`: records, files, accounts, names."""
 
-from __future__ import annotations
-
 from starlette.responses import Response
 
 from town.atproto import schemas

@@ -1,7 +1,5 @@
 """The shapes of the records and bodies that the network knows. Limits and refusals are Bluesky's."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Renders records as `app.bsky.*` shows them to a viewer: profiles, posts, threads, feed lines, notifications."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal

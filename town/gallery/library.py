@@ -3,8 +3,6 @@
 Pictures are read from `pictures/`, except a large one, which is drawn. They have the same bytes at every start.
 """
 
-from __future__ import annotations
-
 import io
 import random
 from collections.abc import Mapping

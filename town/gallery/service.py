@@ -1,7 +1,5 @@
 """The gallery over HTTP: the API of Are.na under `/v2`, pages for people, pictures, and faults under `/town/faults`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import Literal, TypeAlias, TypeVar, get_args

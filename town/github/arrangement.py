@@ -1,7 +1,5 @@
 """The initial content of the town's GitHub: accounts, a repository, an organisation with a template."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Commit statuses and check runs, GitHub's two forms of test results of a commit: one function for each operation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from town.github import bodies

@@ -1,7 +1,5 @@
 """References, branches, commits and files: one function for each operation of the API, with GitHub's messages."""
 
-from __future__ import annotations
-
 import binascii
 from base64 import b64decode, encodebytes
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ A document is not parsed. Its operation is recognised by the name of the field t
 only the fields that the document names.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Accounts, issues with their comments and labels, and search: one function for each operation of the API."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 

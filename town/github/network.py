@@ -4,8 +4,6 @@ Everything except the Git repositories is in memory, can be copied as a whole, a
 loop owns it; only methods that use Git wait.
 """
 
-from __future__ import annotations
-
 import itertools
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

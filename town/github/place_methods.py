@@ -1,7 +1,5 @@
 """Organisations, new repositories, collaborators, stars and follows: one function for each operation."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 

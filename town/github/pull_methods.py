@@ -3,8 +3,6 @@
 The functions wait for Git before they decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta

@@ -3,8 +3,6 @@
 Pull requests follow their branches, whether those change through the API or by a push.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Literal

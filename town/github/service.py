@@ -3,8 +3,6 @@
 The rights of a token are checked besides those of its account: GitHub's scopes, and the limits of fine-grained tokens.
 """
 
-from __future__ import annotations
-
 import asyncio
 import binascii
 import json

@@ -4,8 +4,6 @@ Pages for people show the issues and pull requests: a list per repository, a pag
 Markdown, as on GitHub: HTML comments are hidden, other HTML is shown as text.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import datetime

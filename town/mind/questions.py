@@ -1,7 +1,5 @@
 """Answers named questions with one word, a list or a program: one table row for each question. Pure."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Container, Iterable, Mapping

@@ -3,8 +3,6 @@
 It answers a known question, a usual statement, something in our field, or what is not ours. Rules and some chance.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 import re

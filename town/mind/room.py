@@ -3,8 +3,6 @@
 Nothing that was said in the conversation is repeated; a SOUL that finds nothing new stays silent.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

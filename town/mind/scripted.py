@@ -4,8 +4,6 @@ It reads the facts of a request and its tools, never a message: one row of `TABL
 is all that a new kind of turn needs. It uses only these and the phrase files beside it, and remembers nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -8,8 +8,6 @@ known only if each of its words is: "a word counter" is written, "a word counter
 not.
 """
 
-from __future__ import annotations
-
 import operator
 import random
 import re

@@ -5,8 +5,6 @@ Besides the protocol's fields a request may carry `facts` (see `common/facts.py`
 process or by `POST /town/faults`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """The values of a request to a mind and of its answer. The wire format is in `service.py`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 

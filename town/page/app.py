@@ -4,8 +4,6 @@ Loopback only. A foreign website can neither read it (no CORS; checked Host, whi
 through the browser (JSON only, and the Origin must be ours). Nothing is stored here: the network holds the posts.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import re

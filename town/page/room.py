@@ -4,8 +4,6 @@ A view in memory of the events of the room's server, which keeps the record on d
 that a page can add the new rows and leave the others in place.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

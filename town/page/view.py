@@ -1,7 +1,5 @@
 """Converts the network to the page's JSON: threads by their newest post, and the residents. Only reads."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The first residents of the town: three characters as data, each with its own SOUL.md, SELF.md and portrait."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib.resources import files
 

@@ -4,8 +4,6 @@
 read from the outbox, so that a crash between the two can never lead to a second post.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 import sys

@@ -1,7 +1,5 @@
 """Rules for thoughts of the SOUL's own: when one is due, its starting point, and its invitation to answer. Pure."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -4,8 +4,6 @@ A crash at any point leaves the post waiting; an act that was accepted before is
 named in a post go first: for a moment in a conversation, and with shared work until they answer.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace

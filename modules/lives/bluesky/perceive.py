@@ -3,8 +3,6 @@
 The order matters for crashes: first the posts are stored, then they count as seen. The loops of this life are here too.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable, Iterable

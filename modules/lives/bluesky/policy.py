@@ -1,7 +1,5 @@
 """Rules for posts that reach the SOUL on Bluesky: which are answered, how, and in which order. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Each accepted reply is recorded with its conversation at once, because its addre
 conversations (`.memory/bluesky_conversations.json`) and the waiting posts (rows of `soul.db`) are stored here.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """Finds faults of a reply: a repetition, a loop, our instructions, empty thanks, a cut-off, or a lie. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Analyses a thread: who said what to whom, whether it circles in thanks, and how a model is shown it. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

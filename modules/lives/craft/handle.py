@@ -3,8 +3,6 @@
 The proposal is stored before anything is asked or made, so that it continues after a crash where it was.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

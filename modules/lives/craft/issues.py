@@ -3,8 +3,6 @@
 If an open issue reports the friction already, the SOUL comments there, once, instead of opening another.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Collection, Mapping

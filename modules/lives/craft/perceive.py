@@ -1,7 +1,5 @@
 """Counts frictions, adds a work item for the next proposal, and makes waiting items due."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

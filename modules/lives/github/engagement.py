@@ -4,8 +4,6 @@ Only `after` changes a record. A `new` thread was found but not read, an `active
 `awaiting_response` was answered or needs no answer now; we left a `concluded` one; a `closed` one is closed on GitHub.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta

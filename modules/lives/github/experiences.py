@@ -11,8 +11,6 @@ they and the mark of what happened are one transaction, so that a crash leaves b
 are stored before the mark, and after a crash in between the same is stored once more.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -3,8 +3,6 @@
 A crash at any point leaves the row waiting; a comment that was accepted before is found and not repeated.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace

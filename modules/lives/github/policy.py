@@ -1,7 +1,5 @@
 """Rules for threads on GitHub: which are answered, what a comment must not be, how a model reads a thread. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ The answer is public, so the turn is shown nothing private. It belongs to no ses
 and what it said is in the outbox. A pull request is reviewed once for each commit.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The types of the GitHub life. Logins are compared without regard to case."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -4,8 +4,6 @@ A crash before SELF.md changed leaves everything as it was. After a later crash,
 that SELF.md changed, and the experiences that existed when the row was added are marked as integrated.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import defaultdict

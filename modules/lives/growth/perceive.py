@@ -1,7 +1,5 @@
 """Adds a row of work when a reflection is due; the rows are numbered within the local day."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Reflections and readings: their kinds, when one is due, what it is shown, what supports a change of SELF.md. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

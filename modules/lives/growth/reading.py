@@ -4,8 +4,6 @@ A question comes from SELF.md, from a reflection or from the owner. The number o
 is kept as a memory with its sources, and is forgotten together with the accounts whose words it rests on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -9,8 +9,6 @@ what was found about a question of theirs, and what was done on a schedule or fo
 Each alarm is a row of work, so it is sent once, across restarts: by direct message, and to the address the owner set.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace

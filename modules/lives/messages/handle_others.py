@@ -3,8 +3,6 @@
 A crash at any point leaves the messages waiting; an answer that was accepted before is found and not repeated.
 """
 
-from __future__ import annotations
-
 import random
 import sqlite3
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ own data are stored, a few per sender at a time; the rest is left unread. To the
 accepts the conversation, but that changes nothing here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar

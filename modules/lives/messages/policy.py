@@ -1,7 +1,5 @@
 """Rules of direct messages: what the owner asks for, who else is answered and when, and how drafts are shown. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

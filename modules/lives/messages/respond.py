@@ -1,7 +1,5 @@
 """Answers the owner's messages: commands and a yes or no at once, the rest in a turn. Tells the owner about drafts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta

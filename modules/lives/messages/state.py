@@ -1,7 +1,5 @@
 """The stored state of direct messages: how far the log was read, and what waits for an answer."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass

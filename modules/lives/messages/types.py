@@ -1,7 +1,5 @@
 """The types of the messages life."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 

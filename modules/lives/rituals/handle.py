@@ -4,8 +4,6 @@ An opening is one post per local date: a view of our own, the names of those inv
 comments on earlier memos on GitHub guide the next one. If the day has a memo already, ours becomes a comment on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta

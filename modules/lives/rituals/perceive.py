@@ -1,7 +1,5 @@
 """Adds one row for each ritual that is due and for each run that needs a memo, and starts a ritual by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta

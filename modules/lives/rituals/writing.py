@@ -1,7 +1,5 @@
 """Has the model write the opening post and the memo of a ritual; a faulty first try is sent back once."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

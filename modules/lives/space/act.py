@@ -4,8 +4,6 @@ No check blocks: a message that is to be said later is kept here, and the next c
 costs only time: what was not answered is tried again, after a longer pause each time.
 """
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -12,8 +12,6 @@ the host said nothing new except a request that a peer took on, nothing else is 
 if the question fails, the whole prompt decides. While the host waits too long for a peer, no model is asked.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

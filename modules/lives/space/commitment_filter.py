@@ -4,8 +4,6 @@ A commitment on GitHub is kept only in a repository that somebody in the talk ha
 repository from an example, and a large one may invent a likely name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar

@@ -4,8 +4,6 @@ A commitment is claimed before it is written out, so that peers see at once that
 before anybody can have read the message. A crash in between leaves a claim that ends by itself within a minute.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

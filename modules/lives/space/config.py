@@ -5,8 +5,6 @@ JSON, as during an edit, the last reading stays in force and this is reported on
 in one step) and upgrades (edits are kept).
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

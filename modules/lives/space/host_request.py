@@ -5,8 +5,6 @@ assignee acts without the model (`modules/lives/space/speak.py`). Peers' claims 
 commitments; the same peer events may be passed again. Claims suspend a request for ten minutes at most.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

@@ -4,8 +4,6 @@ The room replays its record at each join; what we did in it in an earlier proces
 joined as a member is not the host, whatever name or id a careless server let it take.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

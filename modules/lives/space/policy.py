@@ -6,8 +6,6 @@ one with the lowest hash, which agents of other makers compute in the same way.
 The cuts of the hashed text, in UTF-16 code units, are part of that agreement.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

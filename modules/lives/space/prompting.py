@@ -3,8 +3,6 @@
 All of our own words come from the skill. What others wrote is cleaned and cut line by line, and framed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping

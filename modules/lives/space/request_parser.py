@@ -5,8 +5,6 @@ that is named by its number, and a post on Bluesky. A target has the same name w
 commitment is fulfilled; the commitment carries it in `params.target`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Sequence

@@ -3,8 +3,6 @@
 The assignee of the host's request gets a second try, and in the end acts without the model; all others are silent.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from modules.lives.space.commitment_filter import Filtered, named, permitted

@@ -1,7 +1,5 @@
 """The state of a room at the moment of one check: everything that a decision about it is based on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Builds the snapshot of a room at the moment of one check."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

@@ -5,8 +5,6 @@ message may be said. `write` has the bodies of the commitments written in full. 
 others said or made meanwhile can still stop us. A commitment is on disk before the message leaves.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Values on which the life in the agent space bases its decisions. Frozen; times are aware UTC, durations ms."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

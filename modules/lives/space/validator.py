@@ -9,8 +9,6 @@ with a new figure, link or name of code. An answer to a host who asks about a re
 repeat what was said.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta

@@ -5,8 +5,6 @@ continues where the killed one stopped: nothing is paid for twice, and no second
 only after a file has changed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import re

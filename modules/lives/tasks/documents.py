@@ -1,7 +1,5 @@
 """Says which files are documents."""
 
-from __future__ import annotations
-
 import re
 
 _PATH_CHARS = 120

@@ -3,8 +3,6 @@
 The work stops early if the owner says so or if the claim is lost.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The rules and gates of the outbox decide whether a task may be claimed now: a claim leaves at once, or not at all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta

@@ -4,8 +4,6 @@ Nothing is stored here. Each act is an intent of the outbox, named by its task, 
 outbox performs none twice, and a restarted process continues where the killed one stopped.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass

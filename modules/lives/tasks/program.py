@@ -3,8 +3,6 @@
 The files are a fresh clone in the sandbox, never the running ones. Changes that are reserved for people are refused.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass

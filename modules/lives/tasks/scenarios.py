@@ -4,8 +4,6 @@ One SOUL does this at a time, under a lock like that of a task. What fails becom
 reports the result of each scenario. An interrupted run continues from the steps that were paid for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta

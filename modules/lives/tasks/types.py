@@ -1,7 +1,5 @@
 """Values and protocols for work on a task: the claimed task, the possible results, the worker that does tasks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 

@@ -5,8 +5,6 @@ After a plan, its scenarios are checked first (`modules/lives/tasks/scenarios.py
 What cannot be read decides nothing: only a page that certainly does not exist counts as missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

@@ -4,8 +4,6 @@ One task at a time is offered to the tasks life; issues that are not plans are p
 told about tasks that the SOUL cannot do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime

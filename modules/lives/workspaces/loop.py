@@ -1,7 +1,5 @@
 """The loop of the workspaces life: it reads the workspaces, and runs a cycle of steps over what it read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Reads the open issues and plans of the watched workspaces. One that cannot be read does not affect the others."""
 
-from __future__ import annotations
-
 from adapters.github.client import GitHub
 from adapters.github.sending import has_moved
 from adapters.github.types import Issue, Repo

@@ -8,8 +8,6 @@ that they asked. If the SOUL that opened the plan has not come back, another one
 plan. What was told is in the outbox and the journal, so that a restart repeats nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

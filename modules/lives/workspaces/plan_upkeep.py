@@ -4,8 +4,6 @@ An issue is closed only once a comment there says why. Claims of a SOUL that is 
 settled. The accounts to which a plan is assigned are registered as peers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

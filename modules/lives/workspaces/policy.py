@@ -3,8 +3,6 @@
 Tidied up are duplicate plans, labels, comments, and issues in which nothing happens.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

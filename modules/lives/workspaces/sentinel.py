@@ -4,8 +4,6 @@ The decisions are a table (`modules/services/workspaces/sentinel.py`). A workspa
 sentinel is closed on GitHub, never before, so that a crash in between repeats nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime

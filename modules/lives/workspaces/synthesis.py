@@ -8,8 +8,6 @@ before it, so neither a crash nor an outdated list of issues can create a second
 owner's no to it ends no planning of others.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ Nothing that we did ourselves makes the words of a stranger count, and neither d
 work; the model judges what a comment asks for.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

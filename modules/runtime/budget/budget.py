@@ -7,8 +7,6 @@ answer. The day is the calendar day of the owner; if a clock is set back, the da
 A call that was interrupted stays counted at its worst case.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import sqlite3

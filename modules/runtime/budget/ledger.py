@@ -5,8 +5,6 @@ answer came, and it may have been billed, so it counts in full. One that is both
 nothing: not one byte of an answer came from a service that bills nobody.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Reports the state of the budget to the owner, as a value and as lines, by the days of the SOUL's time zone."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterable
 from datetime import datetime

@@ -4,8 +4,6 @@ A copy is written under another name, checked, and renamed: it is there whole or
 database held, so whoever deletes something on purpose must delete them as well.
 """
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Opens the SOUL's database from outside, without a writer thread, and explains SQLite's errors."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """Small named values in `soul.db`. Each function is one step of a transaction that its caller opened."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping

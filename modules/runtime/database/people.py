@@ -3,8 +3,6 @@
 Of a person who was forgotten only a hash of the DID remains, made with a secret of this home.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

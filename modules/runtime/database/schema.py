@@ -4,8 +4,6 @@ A step that has been released is never edited; add another with the next number.
 ISO-8601 UTC with milliseconds, so that they compare as text.
 """
 
-from __future__ import annotations
-
 _FIRST = """
 CREATE TABLE intents (
     id TEXT PRIMARY KEY,

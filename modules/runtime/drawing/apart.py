@@ -1,7 +1,5 @@
 """Redraws pictures in a separate process, one at a time, so that a picture costs neither our memory nor our time."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Nothing counts that a stranger can bring about: only faults in work that nobody 
 words shaped, and posts of people whom the SOUL had answered on two days before, each person with the same weight.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What the journal holds about a person: entries about what they wrote, or about an act towards them."""
 
-from __future__ import annotations
-
 from modules.runtime.database.people import PersonalRows, PersonalTable
 
 # NOTE(self): turns about a person who was forgotten still count against their limits, by a hash.

@@ -1,7 +1,5 @@
 """One entry of the journal: what was decided, about what, and why; and why a turn stopped."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Literal
 

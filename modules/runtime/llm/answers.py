@@ -1,7 +1,5 @@
 """Reads a model's answer: its text, its tool calls, calls that it wrote as text, and whether it was cut short. Pure."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

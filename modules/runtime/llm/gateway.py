@@ -5,8 +5,6 @@ that it cannot see) and how much of the latest prompts was cached; both are forg
 the process leaves nothing behind except its reservation, which then counts in full.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import random

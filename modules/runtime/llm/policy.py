@@ -4,8 +4,6 @@ Nothing here knows the SDK or the network. The HTTP status and the exception's t
 message are the last resort, because a message may quote the prompt.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import random
 import re

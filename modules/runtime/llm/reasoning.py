@@ -10,8 +10,6 @@ The opening mark may stand in the prompt, so that only the closing one comes; th
 then not certainly the answer is dropped: silence is better than a thought in public.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Sequence

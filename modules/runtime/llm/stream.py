@@ -4,8 +4,6 @@ Nothing of its shape is relied on: a field of another type than the protocol's i
 otherwise counts as left out.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from codecs import BOM_UTF8

@@ -5,8 +5,6 @@ group can be made, an ordinary user is bound by RLIMIT_NPROC, and `Watch` sums u
 left behind is empty, and is removed by a later run.
 """
 
-from __future__ import annotations
-
 import os
 import time
 import uuid

@@ -4,8 +4,6 @@ The run gets the socket as a shared folder and a relay (`relay.py`) that offers 
 Only the hosts that were named are connected to; everything else is refused, and noted.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import tempfile

@@ -7,8 +7,6 @@ folder at /work. Only what is written to these two folders lasts. Nothing else o
 any, and cannot make further namespaces.
 """
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Called as `python -I relay.py SOCKET COMMAND…`; exits with the command's return code.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -5,8 +5,6 @@ disk of the run as a whole. It leaves nothing behind except what it wrote into i
 programs in a sandbox die too.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import resource

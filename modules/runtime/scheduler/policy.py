@@ -1,7 +1,5 @@
 """Loops: their interface, their outcomes, when each runs and who goes first, and the quiet hours of the SOUL. Pure."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ without its metadata. A medium survives a crash once `keep` has returned its key
 repeated.
 """
 
-from __future__ import annotations
-
 import hashlib
 import uuid
 

@@ -5,8 +5,6 @@ The mark `commissioned_at` in `soul.db` decides. It is set in one transaction wi
 its hash and renames it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from collections.abc import Mapping

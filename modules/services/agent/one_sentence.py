@@ -1,7 +1,5 @@
 """Asks the model for one sentence in the SOUL's voice, through a tool that takes only that sentence. Stores nothing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ To a question for YES or NO, no answer (for lack of budget, after a failure or a
 has the effect of NO, and the journal says that none came.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ on the state at that moment. The rules and gates of the outbox are asked before 
 same pause between requests (in the adapter).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ A claim is stored before each of its requests is sent, so that after `kill -9` b
 once for each cause.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace

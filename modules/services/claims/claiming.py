@@ -8,8 +8,6 @@ one has won, and writes the line and the comment by which peers of other makers 
 be made do the line and the comments decide, after the waits of the older protocol. See `docs/plans.md`.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from datetime import datetime

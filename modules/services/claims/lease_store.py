@@ -8,8 +8,6 @@ It is asked each time before such an act leaves, so that an act that was propose
 leaves.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

@@ -3,8 +3,6 @@
 All peers decide in the same way (`docs/plans.md`): logins are compared in lower case, and the lowest one wins. Pure.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Runs a coding task: asks the model, stores its answer, carries it out, and repeats until an end or a limit."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

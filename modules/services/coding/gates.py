@@ -1,7 +1,5 @@
 """The checks that a branch must pass before it is pushed, in their order. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase

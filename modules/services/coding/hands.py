@@ -4,8 +4,6 @@ They reach nothing outside the tree. Git runs outside the sandbox. Files in the 
 task ends.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -3,8 +3,6 @@
 Tokens are counted like those of the day (`counted`).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ of the repository; without pytest, unittest does if all test files are written f
 stdout gets one line of JSON at the end, with the names of failed tests and the number of passed ones.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

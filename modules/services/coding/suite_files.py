@@ -1,7 +1,5 @@
 """Finds in the files of a repository the commands that test it and the tests that it declares. Pure."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import re

@@ -1,7 +1,5 @@
 """Describes the tests of a repository for people and models: how they ran, and how a change affected them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from common.text.github_text import without_mentions

@@ -1,7 +1,5 @@
 """Finds the test suites of a repository, runs them in the sandbox, and compares them before and after a change."""
 
-from __future__ import annotations
-
 import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Collection, Mapping

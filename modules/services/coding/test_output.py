@@ -1,7 +1,5 @@
 """Reads the result of a test run: outcome, failed tests, count of passed tests, and the lines that explain it. Pure."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection

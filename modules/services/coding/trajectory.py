@@ -1,7 +1,5 @@
 """Stores the steps of coding tasks in `soul.db`: an answer that was paid for is kept before it is carried out."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from dataclasses import asdict, dataclass

@@ -4,8 +4,6 @@ Each act has a target of its own, so the outbox lets none happen twice, however 
 commitment to a plan is prepared before its issue is proposed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict

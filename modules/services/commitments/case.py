@@ -1,7 +1,5 @@
 """A commitment as a step of its fulfilment finds it: its acts, and how far they are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

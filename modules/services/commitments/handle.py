@@ -4,8 +4,6 @@ A step reads once the state of the acts in the outbox. The queue and the outbox 
 that left is not sent again, and one that waits is waited for. Everything else is reported again or not at all.
 """
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable, Container, Coroutine, Mapping
 from dataclasses import dataclass, field, replace

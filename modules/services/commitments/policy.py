@@ -3,8 +3,6 @@
 Nothing here reads a clock or a file.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A change is stored on disk before anything else follows from it: a crash loses a
 commitment that was in progress when the process ended is due again at once, and no attempt is counted.
 """
 
-from __future__ import annotations
-
 import errno
 import sqlite3
 from collections.abc import Iterable, Mapping

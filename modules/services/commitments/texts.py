@@ -1,7 +1,5 @@
 """The public texts of a commitment: the bodies of issues, and the line in its room."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Each call is one request with a deadline at the gateway; if it fails, nothing ch
 the queue, and a fulfilled one is announced once, where it was made.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence

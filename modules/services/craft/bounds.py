@@ -4,8 +4,6 @@ Only people change the files that limit a SOUL, that judge its changes, or that 
 review and merge a change of the program.
 """
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections.abc import Iterable, Sequence

@@ -3,8 +3,6 @@
 A friction consists of codes and words of this program, so that no untrusted text can become part of one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta

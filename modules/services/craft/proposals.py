@@ -1,7 +1,5 @@
 """The proposals of a SOUL, kept in `soul.db` with their evidence; and the words for them and for frictions."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

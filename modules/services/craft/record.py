@@ -1,7 +1,5 @@
 """Counts frictions from the journal, keeps them in `soul.db`, and writes `friction.json` as a view of them."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sqlite3

@@ -5,8 +5,6 @@ only words of the program, what the owner or the SOUL scheduled, and, if the tal
 owner wrote last in it, as no summary of it is shown then.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from dataclasses import dataclass
 

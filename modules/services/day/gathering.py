@@ -1,7 +1,5 @@
 """Gathers one day of a SOUL from its database and its files; only reads, whether the SOUL runs or not."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence

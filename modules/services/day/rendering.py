@@ -1,7 +1,5 @@
 """The summary of one day of a SOUL as values, rows, and lines for a terminal of eighty columns. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

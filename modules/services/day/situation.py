@@ -1,7 +1,5 @@
 """The current state of a SOUL: read in one place for the status, the day, the page, alarms and prompts."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

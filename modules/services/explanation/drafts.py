@@ -1,7 +1,5 @@
 """Acts that wait for the owner's approval or to leave, in words: one row for each act, the same on every surface."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

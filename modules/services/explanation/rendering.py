@@ -3,8 +3,6 @@
 Only reads the database, so it can be asked whether the SOUL runs or not. Nothing is looked up on the network.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import sqlite3

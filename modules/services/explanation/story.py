@@ -3,8 +3,6 @@
 A question may name a link, an `at://` uri, or an act's id. The record stores DIDs; people read handles.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import sqlite3

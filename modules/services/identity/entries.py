@@ -1,7 +1,5 @@
 """The values of a change of SELF.md or of another document that the SOUL may change, and its journal entries."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

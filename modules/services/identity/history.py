@@ -8,8 +8,6 @@ user of the history knows whether the change took effect. The one change that wa
 `.memory/self-held.json`. Nothing is held in memory, and one user at a time has access: see `alone`.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import hashlib

@@ -1,7 +1,5 @@
 """The rules for changes of SELF.md: what is refused, what waits for the owner, and how its parts change. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace

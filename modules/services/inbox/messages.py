@@ -4,8 +4,6 @@ A row waits (`pending`) until the outcome of its message is stored. Only convers
 ISO-8601 UTC: `sent_at` from the service, `received_at` by our own clock.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass

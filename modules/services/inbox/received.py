@@ -4,8 +4,6 @@ A row survives a crash: insertion is idempotent by uri, and a post waits (`pendi
 are ISO-8601 UTC: `indexed_at` from the network, `received_at` by our own clock.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@ A memory stays for long and comes up in other turns. What strangers say may beco
 for the SOUL, nor anything from the owner's own talks that is passed on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime

@@ -4,8 +4,6 @@ A memory is tied to the accounts that it names when it is saved. Later a handle 
 taken over: the owner is told of memories that name one and stay, and of notes about a person under a display name.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Collection
 from dataclasses import replace

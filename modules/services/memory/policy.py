@@ -10,8 +10,6 @@ says the same, that person's wording is kept, as otherwise a stranger's subject 
 owner had chosen them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import heapq
 import math

@@ -5,8 +5,6 @@ for word, or a whole line of it, however short. A model that made the change up,
 has none.
 """
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence

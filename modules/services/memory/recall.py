@@ -8,8 +8,6 @@ Memories from a conversation that was condensed carry the tag `compaction`, what
 at the end of the page of their day, under a heading with the time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta

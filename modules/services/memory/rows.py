@@ -4,8 +4,6 @@ Each module-level function is one step of a caller's transaction. Triggers updat
 transaction. The work of a search is bounded for any query and any number of memories.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import unicodedata

@@ -5,8 +5,6 @@ that of each listed peer (`modules/services/pinned_names.py`). The rest is kept 
 until the answer comes, the account counts as young.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence

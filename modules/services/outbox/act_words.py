@@ -4,8 +4,6 @@ All surfaces describe acts with it. The words of others, and texts on GitHub, ar
 whole.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from dataclasses import dataclass, replace
 

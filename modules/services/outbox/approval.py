@@ -3,8 +3,6 @@
 An approved intent keeps its record key and waits for its turn like any other; the running SOUL finds it by itself.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import sqlite3

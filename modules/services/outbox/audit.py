@@ -1,7 +1,5 @@
 """The journal entries for each step of an intent."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 
 from adapters.atproto.records import web_url

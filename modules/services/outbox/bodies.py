@@ -4,8 +4,6 @@ A body is stored as one JSON object without its kind, which has a column of its 
 version are kept, and written back as they were read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, get_args

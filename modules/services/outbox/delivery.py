@@ -6,8 +6,6 @@ One act is sent at a time, and the delivery lock is never held while waiting. Ga
 also before a repeat; one that fails holds everything back.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections import Counter

@@ -7,8 +7,6 @@ feed has newer posts. The gate for that keeps its state in memory: the feed is r
 an hour.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ The owner is shown an act as GitHub receives it. If that says too little, as for
 describes the act and `text` what follows it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ A key such as `sentinel:acme/www#12` names one act on one occasion, also in late
 undone: an issue that was reopened is not closed a second time for the same reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta

@@ -4,8 +4,6 @@ Every accepted intent survives a crash, with its record key and its state. Each 
 transaction. `delivery` sends the intents; `OutboxLoop` triggers it when something is due.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 import uuid

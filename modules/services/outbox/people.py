@@ -1,7 +1,5 @@
 """What the intents hold about a person. Each function is one step of a transaction that its caller opened."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections import Counter

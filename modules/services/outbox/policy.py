@@ -3,8 +3,6 @@
 The pace is computed from the times of past acts, so it holds across restarts.
 """
 
-from __future__ import annotations
-
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The rows of the outbox. Each function is one step of a transaction that its caller opened."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sqlite3

@@ -4,8 +4,6 @@ That is an issue that was opened for a room, or a finished plan with merged work
 neither a restart nor a crash repeats one, and what was found not worth a post is not examined again.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Awaitable, Callable, Sequence

@@ -4,8 +4,6 @@ A thought is examined three times: after half an hour, six hours and a day. Repe
 every other act.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal

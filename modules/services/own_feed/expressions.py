@@ -1,7 +1,5 @@
 """The SOUL's own thoughts of 60 days and reactions to them (`.memory/expressions.json`), and their starting points."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Selects our own posts to delete, when a thought is examined again, and which starting points get reactions. Pure."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace

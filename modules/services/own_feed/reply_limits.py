@@ -1,7 +1,5 @@
 """Limits who may reply in a thread of our own, as the owner wants it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, get_args
 

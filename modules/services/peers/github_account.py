@@ -1,7 +1,5 @@
 """Checks whether the GitHub token works, belongs to the account that is set, and has the rights that are needed."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Looks for other SOULs, also in their feeds. Follows and announces each one once, at most one of each per cycle."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

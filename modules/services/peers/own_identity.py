@@ -5,8 +5,6 @@ written while they cannot be read. An intent that is on its way counts as the po
 and about a peer, come from the model.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field

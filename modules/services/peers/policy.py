@@ -3,8 +3,6 @@
 Linked peers are stored under their GitHub username in lower case, candidates under their handle.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -4,8 +4,6 @@ Written atomically after each change, and kept across versions, so that follows 
 crash loses at most the change that it interrupted; its cause is read again.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator

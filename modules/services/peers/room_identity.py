@@ -4,8 +4,6 @@ Text by others is untrusted: it is cleaned and cut before it reaches a prompt. T
 are kept across versions in `.memory/peer_relationships.json`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable, Iterable

@@ -4,8 +4,6 @@ Code chooses the picture and binds it to the post; a model is told what the sour
 A collection without a usable picture rests for a while. Fetches keep within fixed limits.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import re

@@ -5,8 +5,6 @@ are none. For each task it quotes the words that ask for it. The quote must be i
 neither a model that always finds something nor words in the plan can make a task that nobody asked for.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence

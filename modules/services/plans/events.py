@@ -4,8 +4,6 @@ Events are in an invisible marker, or in the words of peers. The caller chooses 
 stranger are read like any other.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

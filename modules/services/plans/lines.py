@@ -4,8 +4,6 @@ The format is specified by lines, and an update must keep every other byte; so t
 code blocks are found by a Markdown parser. An HTML comment of several lines counts as code: GitHub does not show it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field

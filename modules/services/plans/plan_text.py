@@ -3,8 +3,6 @@
 The body may have been edited by its author, a peer or a person. Adding tasks changes no existing byte.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Reads what a repository has before a plan is made there: its files, another plan, and the standard pages."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

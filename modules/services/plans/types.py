@@ -1,7 +1,5 @@
 """A plan of work in an issue: its tasks, their dependencies, and the issues that it is for. Pure."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Only the header of the task is changed: similar lines in its description stay. W
 too. A missing line is inserted below the heading.
 """
 
-from __future__ import annotations
-
 from modules.services.plans.lines import Scan, scan
 from modules.services.plans.plan_text import Header, assignee_text, read_header, write_assignee, write_status
 from modules.services.plans.types import BodyUpdate, Expected, TaskChange

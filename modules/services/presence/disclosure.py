@@ -5,8 +5,6 @@ each record is read, changed where necessary, and written back only if nobody ch
 if all is in place, so a crash at any point costs at most two more looks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

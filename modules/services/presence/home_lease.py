@@ -8,8 +8,6 @@ If the record cannot be read, the life goes on and nothing leaves until it can. 
 copies go unnoticed, which is reported once.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress

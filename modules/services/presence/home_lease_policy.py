@@ -1,7 +1,5 @@
 """Decides which copy of a home may live, by the lease record in the account's own repository. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
 import uuid

@@ -5,8 +5,6 @@ that once existed, whoever made it, is never made again for the same account, no
 owner is then told what is missing. Past acts are read from the outbox, our own records, and one mark.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Computes what our profile and our declaration must contain: the bot label, the operator's contact. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -4,8 +4,6 @@ The model says which pages may hold rules for AI agents, and which kind of rule 
 more reading. While GitHub cannot be read nothing is decided, so nothing is said.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

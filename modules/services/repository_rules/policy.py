@@ -3,8 +3,6 @@
 No word of any language is known here: the model says which pages may hold rules, by name, and what they say.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -9,8 +9,6 @@ and only for the account that wrote the post. The request is carried out before 
 crash in between both are repeated, and the life that sends the answer sends it once.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sqlite3

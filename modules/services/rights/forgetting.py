@@ -4,8 +4,6 @@ Deletion takes place while no SOUL lives in the home, so nothing is held in memo
 can be repeated: a kill in between leaves the request, and the next start continues with it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import sqlite3

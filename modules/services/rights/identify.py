@@ -1,7 +1,5 @@
 """Finds an account by its DID or by a handle that no other account used, and what belongs to it. Uses no network."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Collection
 

@@ -4,8 +4,6 @@ It is a rule at admission and a gate at departure. An answer to a request about 
 for no reply, but nobody whom the owner muted.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """People's declarations and requests about their own data: which applies to us, and what it allows. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal

@@ -4,8 +4,6 @@ A row is written after each reading; a crash in between costs one more reading. 
 denies embedding, the reading counts as done only when the server has deleted theirs.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sqlite3

@@ -15,8 +15,6 @@ No other file is changed; the owner is told where other files name the person.
 Nothing here names the person: a place is a file and line numbers.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator

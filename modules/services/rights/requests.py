@@ -6,8 +6,6 @@ account; what belongs to it is found when it is carried out. The file is deleted
 An answer needs a post, a conversation and an act for a while, so a request is stored that deletes these a day later.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Each function is one step of a transaction that its caller opened.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterable

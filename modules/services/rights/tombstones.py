@@ -3,8 +3,6 @@
 The same hash keeps the muted among them muted, and those who asked for no reply without one.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable
 from datetime import datetime

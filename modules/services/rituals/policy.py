@@ -1,7 +1,5 @@
 """Rituals: their values, parts, recognition, checks of an opening, and how a memo is found again. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import unicodedata

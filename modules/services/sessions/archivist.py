@@ -6,8 +6,6 @@ or an unreachable store leaves unfinished, `finish_prepared` finishes, as each s
 the cleanup after a conversation (`modules/services/sessions/archives.py`).
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence

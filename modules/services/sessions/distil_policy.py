@@ -4,8 +4,6 @@ Small models parrot their instructions, write text instead of lists, and fill em
 is kept, in whatever words; from strangers only kinds that they may teach us: who they are, what was said.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any

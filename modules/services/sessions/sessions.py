@@ -1,7 +1,5 @@
 """Conversations, stored message by message: a message is on the disk before it is answered."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import datetime

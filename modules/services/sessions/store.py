@@ -5,8 +5,6 @@ Talks with the owner and in a room belong to nobody but the owner. The connectio
 (`modules/runtime/database/people.py`).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sqlite3

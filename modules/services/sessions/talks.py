@@ -3,8 +3,6 @@
 Each function reads within the caller's transaction.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A message has the same JSON in a row and in a line of an archive; the same rows give the same bytes.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import zlib

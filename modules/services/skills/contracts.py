@@ -5,8 +5,6 @@ damaged later is found at start. After a change of the shipped pages, run
 `python -m modules.services.skills.contracts skills`.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

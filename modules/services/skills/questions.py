@@ -1,7 +1,5 @@
 """Asks the model one short question with the texts of a skill. Stores nothing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Some servers turn the schema into a grammar, and fail on references, unions and 
 Only what they all understand is sent; the executor validates the rest.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from functools import cache

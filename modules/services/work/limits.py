@@ -1,7 +1,5 @@
 """The limits on turns of an account or a place, each with its reason. `docs/manners.md` shows them too."""
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager

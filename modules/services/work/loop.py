@@ -1,7 +1,5 @@
 """Hands due work to its handler, one item after the other, and settles it: one journal entry per disposition."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence

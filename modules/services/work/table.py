@@ -1,7 +1,5 @@
 """The rows of work in `soul.db`. A row waits (`pending`) until it is settled, so that kill -9 loses none."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence

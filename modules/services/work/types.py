@@ -1,7 +1,5 @@
 """A row of work, the handler of one kind of it, and its disposition."""
 
-from __future__ import annotations
-
 import sqlite3
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ For each piece of work the lowest hash of a login and the name of the work decid
 it later if it is still to be done, so that nothing waits for a SOUL that is gone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """The addresses of workspaces, and the workspaces and repositories that posts point to. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -3,8 +3,6 @@
 The model gets one tool that only reports what it found; code decides what to do.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -3,8 +3,6 @@
 Only words of accounts that the caller trusts count: a stranger can neither end work nor restart it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ now. GitHub shows the latter only to those who may push themselves; if they cann
 repositories are identified by numeric ids: if a name now belongs to another one, nobody counts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ room that the owner set, asked for work by name. A failed search is never taken 
 written atomically after each change and kept across versions; fields of other programs in an entry stay.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Builds the life on Bluesky."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Builds the service of commitments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from adapters.github.types import Repo

@@ -1,7 +1,5 @@
 """Builds the life on GitHub: threads, workspaces and tasks. Imported only if an account is set."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from common.intervals import GITHUB_INTERVAL_MS

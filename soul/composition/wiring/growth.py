@@ -1,7 +1,5 @@
 """Builds the life of growth: reflection, reading, and proposals."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, replace
 from datetime import timedelta

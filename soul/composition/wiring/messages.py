@@ -1,7 +1,5 @@
 """Builds the life of direct messages."""
 
-from __future__ import annotations
-
 from common.intervals import MESSAGES_INTERVAL_MS
 from modules.lives.messages.alarms import OrderHandler, Orders, OwnerNotices
 from modules.lives.messages.handle_others import LOOP as OTHERS

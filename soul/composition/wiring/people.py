@@ -3,8 +3,6 @@
 Peers have histories of what they and we did together; anybody may make requests about their own data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from functools import partial
 

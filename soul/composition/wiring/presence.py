@@ -1,7 +1,5 @@
 """Builds the profile and the follow of the owner, its announcements and voice, and the control loop."""
 
-from __future__ import annotations
-
 from modules.lives.bluesky.expression import ExpressionCycle
 from modules.runtime.control_watch import ControlLoop, StandingChecked
 from modules.runtime.status import Stage

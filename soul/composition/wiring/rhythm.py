@@ -1,7 +1,5 @@
 """Builds what happens at set times: schedules and HEARTBEAT.md, the chores before its report, rituals, and alarms."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Builds the loop that decides whether a SOUL may sleep, from what each of its parts waits for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

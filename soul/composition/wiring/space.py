@@ -1,7 +1,5 @@
 """Builds the life in the agent space."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace

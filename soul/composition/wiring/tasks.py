@@ -1,7 +1,5 @@
 """Builds the life of tasks: claims, tasks of plans, their reviews, and their merges."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Builds all tools that a model may be offered."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

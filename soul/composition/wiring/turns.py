@@ -1,7 +1,5 @@
 """Builds what lives share: services of turns (wakeup page, prompts, turn runner, archivist), and loops over `work`."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial

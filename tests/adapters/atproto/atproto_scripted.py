@@ -1,7 +1,5 @@
 """A service that answers as a test says and records what it was asked, for answers that no honest service gives."""
 
-from __future__ import annotations
-
 import base64
 import json
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A small network with three accounts, clients that log in to it, and a clock that only the test moves."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field

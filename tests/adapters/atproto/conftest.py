@@ -1,7 +1,5 @@
 """The network for the tests of the Bluesky adapter: one server and event loop, a fresh network for each test."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Tests of links, mentions and tags: what counts as one, and that every facet points at the right bytes.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Tests of reading past an unreadable item by its time, with both forms of Bluesky's cursors."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of finding posts and people, and of reading feeds, lists, starter packs and trends."""
 
-from __future__ import annotations
-
 import pytest
 
 from adapters.atproto.records import parse_curated

@@ -1,7 +1,5 @@
 """Tests of staying logged in: first the stored session, then a refresh, then the password, and few logins a day."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -3,8 +3,6 @@
 The service's answers are scripted.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

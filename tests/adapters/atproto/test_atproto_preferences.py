@@ -1,7 +1,5 @@
 """Tests of reading our account's preferences, and of the labels that are requested because of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 A module whose loading is deferred is loaded only once, however many of its names are used.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field

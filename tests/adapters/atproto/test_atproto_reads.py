@@ -1,7 +1,5 @@
 """Tests of reading feeds, threads, notifications and handles from a running network."""
 
-from __future__ import annotations
-
 import pytest
 
 from adapters.atproto.client import Atproto

@@ -1,7 +1,5 @@
 """Tests of records and addresses: what the client sends matches the network's schema."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

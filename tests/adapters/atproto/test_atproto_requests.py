@@ -3,8 +3,6 @@
 Every way in which a service can fail is tried over real HTTP, and gives the kind of failure that callers see.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Tests of tokens and the file that keeps them: expiry, privacy, and that no content of the file does harm."""
 
-from __future__ import annotations
-
 import json
 import stat
 from datetime import UTC, datetime, timedelta

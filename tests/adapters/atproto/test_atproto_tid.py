@@ -1,7 +1,5 @@
 """Tests of record keys: they are valid, repeatable, and sorted by time."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

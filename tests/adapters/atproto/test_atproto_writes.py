@@ -3,8 +3,6 @@
 A write can be held back right before it leaves, while reading goes on.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Tests of checking Bluesky for a SOUL that sleeps: it sees what asks for an answer, and logs in only once."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path

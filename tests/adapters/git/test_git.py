@@ -4,8 +4,6 @@ Tests of a task's files, whose repository lies apart from them: what a program t
 Tests of runs of `git` that exceed their limits.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Tests of merging a base into the branch of a task, with the real `git` and without running any other program."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The GitHub for the tests of its adapter: one server and event loop, a fresh GitHub for each test."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

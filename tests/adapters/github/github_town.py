@@ -1,7 +1,5 @@
 """The town's GitHub with a few accounts, clients that speak to it, and a clock that only the test moves."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field

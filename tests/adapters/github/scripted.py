@@ -1,7 +1,5 @@
 """A server that gives the answers that a test wrote down, for tests that check requests to the byte."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

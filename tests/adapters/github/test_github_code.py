@@ -1,7 +1,5 @@
 """Tests of pull requests, files and branches: each request to the byte, and how its answer is read."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import AsyncIterator
 

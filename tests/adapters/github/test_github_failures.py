@@ -3,8 +3,6 @@
 Tests of kept answers: a read is answered anew only if something changed, else it costs no request of the hour.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Any

@@ -1,7 +1,5 @@
 """Tests of the request limiter: spacing, bursts, the hour's budget, and GitHub's answers to requests sent too fast."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Tests of checking GitHub for a SOUL that sleeps: it sees what is new, and checking again costs nothing."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import httpx

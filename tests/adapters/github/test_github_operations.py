@@ -1,7 +1,5 @@
 """Tests of every operation against the town's GitHub: what it returns, what it costs, and what it changes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of notifications, organisations, accounts and search: each request to the byte, and how its answer is read."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tests of a text that somebody else edits between our read and our write: both changes stand, or the loss is told."""
 
-from __future__ import annotations
-
 import pytest
 
 from adapters.github.client import GitHub

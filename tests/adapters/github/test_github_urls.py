@@ -1,7 +1,5 @@
 """Tests of addresses on GitHub: what they point to, and how they are found in texts and posts."""
 
-from __future__ import annotations
-
 import string
 
 import pytest

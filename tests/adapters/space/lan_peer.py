@@ -5,8 +5,6 @@
 takes further names, which its packet advertises first.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import struct

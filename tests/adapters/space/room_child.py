@@ -3,8 +3,6 @@
 `python -m tests.adapters.space.room_child FOLDER PORT`; its first line of output tells where it listens.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from pathlib import Path

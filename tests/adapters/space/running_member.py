@@ -1,7 +1,5 @@
 """Helpers that run a SOUL's client with a fake clock."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable

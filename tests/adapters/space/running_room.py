@@ -1,7 +1,5 @@
 """Helpers that run a room: its protocol core with a fake clock, or its server with real sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import defaultdict

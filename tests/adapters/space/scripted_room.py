@@ -1,7 +1,5 @@
 """A room that sends exactly what a test tells it: what no sound server sends, and what the original server sent."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Tests that a room that opens while a SOUL sleeps is news, and that one that it knew is not."""
 
-from __future__ import annotations
-
 from adapters.space.discovery import RoomNewest, RoomSearch
 from common.clock import FakeClock
 from common.result import ApiResult, Err, Ok

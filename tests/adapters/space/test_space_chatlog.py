@@ -1,7 +1,5 @@
 """Tests of the record on disk: it is whole after a crash at any step, and it is read from its end."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

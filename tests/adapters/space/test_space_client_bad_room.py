@@ -1,7 +1,5 @@
 """Tests of a client in a room that is silent, endless, too large or no room at all: it leaves and tries again later."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

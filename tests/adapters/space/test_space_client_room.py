@@ -4,8 +4,6 @@ A client that loses its room, in every way in which rooms are lost, comes back o
 sends one message after the other, each once, whatever happens to the room.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

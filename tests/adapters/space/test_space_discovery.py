@@ -3,8 +3,6 @@
 Tests of advertising: what the service says of the room, and which addresses it tells.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import warnings

@@ -1,7 +1,5 @@
 """Tests of discovery between two hosts, made of network namespaces: our rooms and original ones are found."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ Tests of what a member knows of its room: who is there, what they told, who work
 of each event is that of our own clock, whatever time the room's machine has.
 """
 
-from __future__ import annotations
-
 import random
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Tests of a member's outgoing messages: they leave slowly and in order, each once, and none waits for ever."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

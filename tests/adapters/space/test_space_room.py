@@ -5,8 +5,6 @@ is killed, what was said is kept, and the next server tells it. Tests of whom th
 alone.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

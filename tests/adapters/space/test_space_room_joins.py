@@ -1,7 +1,5 @@
 """Tests of who may join a room, under which name, and whose place they take, with a clock that only the test moves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -6,8 +6,6 @@ of it. What a room remembers of addresses is bounded, and a crowd of others does
 allowance.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Tests of the wire format: every frame byte by byte, and that no frame of a stranger costs more than an error."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """One S3 service for all tests of storage; each test has a store of its own."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An S3 service on loopback, and the stores that every test of storage is run against."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import uuid

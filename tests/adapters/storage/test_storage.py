@@ -4,8 +4,6 @@ Proves which addresses name a store, and that the error about any other says how
 however crafted, leaves its place in a store, and that no two inputs share one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Proves that a folder, memory and S3 give the same guarantees."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -4,8 +4,6 @@ Tests of the request budget of a service: when it holds requests back, and that 
 read in the character set that it declares, wherever it does so.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from datetime import timedelta
 

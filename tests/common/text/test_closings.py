@@ -1,7 +1,5 @@
 """Proves that words that only close a talk are told apart from words that say something."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

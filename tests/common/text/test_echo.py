@@ -3,8 +3,6 @@
 Tests of what is compared of a message: its telling words, cut to stems.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of which accounts a text on GitHub mentions, and which issues it closes, as GitHub reads it."""
 
-from __future__ import annotations
-
 import pytest
 
 from common.text.github_text import mentioned_logins, own_words, without_closing_words

@@ -3,8 +3,6 @@
 Text is counted, cut and hashed as members written in JavaScript do it.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

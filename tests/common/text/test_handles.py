@@ -1,7 +1,5 @@
 """Proves that a DID in a reason becomes the handle that is known, and that it stays in an address."""
 
-from __future__ import annotations
-
 import pytest
 
 from common.text.handles import with_handles

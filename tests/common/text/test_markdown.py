@@ -1,7 +1,5 @@
 """Proves which lines are code and which are headings, by one rule for every page that the program divides."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Tests of which posts a model reads to find a request about their author's own data."""
 
-from __future__ import annotations
-
 import pytest
 
 from common.text.rights_requests import may_be_rights_request

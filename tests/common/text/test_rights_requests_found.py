@@ -1,7 +1,5 @@
 """Proves that the pre-filter finds requests about people's own data, in labelled posts of many languages."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of small string rules, and of the keys by which two texts count as the same."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

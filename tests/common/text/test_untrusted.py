@@ -6,8 +6,6 @@ hold them. Posts that give a model orders are told apart from posts that only sp
 
 # ruff: noqa: RUF001 - look-alike characters are what is tested here
 
-from __future__ import annotations
-
 import random
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """Proves that a backup is whole despite writers, sealed by its passphrase, and restored in full or not at all."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import io

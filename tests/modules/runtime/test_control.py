@@ -4,8 +4,6 @@ The loop reads the owner's record from a real network, and tells each change onc
 once, and changes nothing; an answer that names no version counts as a failure to read.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Proves that an event reaches the handlers of its type, and that a failing handler harms no other."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

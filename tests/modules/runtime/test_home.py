@@ -3,8 +3,6 @@
 A file of records that holds something else is set aside; unknown fields survive a save.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Proves that the newest copies of versions that ran well are kept, and that a home cannot name a path as one."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from pathlib import Path

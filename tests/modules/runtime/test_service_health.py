@@ -3,8 +3,6 @@
 A supervisor is notified that the event loop runs, and no longer once it does not.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from dataclasses import dataclass

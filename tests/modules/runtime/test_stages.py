@@ -1,7 +1,5 @@
 """Proves that the stages of a life are reached in order, and never left again."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 

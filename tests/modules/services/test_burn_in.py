@@ -1,7 +1,5 @@
 """A version on trial: how its figures are judged, how its hours count, and that it is put back only once."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import AsyncIterator

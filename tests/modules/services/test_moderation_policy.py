@@ -1,7 +1,5 @@
 """The settings of our account on Bluesky decide which posts are not seen, and who may reply to its own."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Proves that owner files behave the same in a home and in a store, and that none leads elsewhere."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import stat

@@ -1,7 +1,5 @@
 """What a name stood for when it was first seen is kept, and a change waits for the owner."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from common.clock import FakeClock

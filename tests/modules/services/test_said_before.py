@@ -1,7 +1,5 @@
 """A SOUL that meets a person again is shown what they said to each other, without what was deleted or forgotten."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Each time of a schedule comes once: when the clocks change, after a sleep, and however the clock is set."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Proves that a SOUL falls asleep only after it has looked, and that what it could not read keeps it awake."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Proves when a SOUL may sleep, and until when."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from modules.services.sleep import LEAST, LONGEST, AwaitedNext, judge

@@ -3,8 +3,6 @@
 Proves also what a reviewer is shown of a pull request.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

@@ -3,8 +3,6 @@
 Proves also what an operational text must contain, and how it is filled in.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from typing import Any

@@ -3,8 +3,6 @@
 Each plan does what the attack's goal says, step by step, so that the gate has something to stop.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -4,8 +4,6 @@ The mind does the user's task by its known solution. As soon as a result shows i
 the attacker wants, then goes on. Only what stands between its request and the world is tested: the tool gate.
 """
 
-from __future__ import annotations
-
 import random
 from collections import deque
 from collections.abc import Iterator, Sequence

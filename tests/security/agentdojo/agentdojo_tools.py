@@ -1,7 +1,5 @@
 """What each tool of the AgentDojo suites is in our terms: whether it looks or acts, and whose words it brings in."""
 
-from __future__ import annotations
-
 from common.provenance import Provenance
 
 ACTS = frozenset(

@@ -5,8 +5,6 @@ Run them with `make test-agentdojo`, which installs the benchmark in an environm
 
 # ruff: noqa: T201 - the figures are what the run is for
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, field
 from itertools import islice

@@ -3,8 +3,6 @@
 A newer version takes over a home only after it woke in a copy of it; otherwise the home stays as it was.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """Proves that all posts of an account are deleted if its owner types yes, and may then be said again."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Proves the commands as a person or a program uses them: as processes of the real program."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Proves that the owner reads and changes settings without opening `.env`, and writes nothing a start would refuse."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -3,8 +3,6 @@
 What a killed demo left is removed by the next one; a demo that lives, or another folder, never is.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ out whether the owner can command the SOUL by direct message. It checks the remo
 shows none of their secrets.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import tempfile

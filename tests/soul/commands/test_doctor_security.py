@@ -1,7 +1,5 @@
 """Proves that each danger has a stable name, a level and a remedy, and that a safe home has no finding."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

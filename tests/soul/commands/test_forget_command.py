@@ -1,7 +1,5 @@
 """Proves that after a forget no byte of the home tells of a person whom it met."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Proves that a forget reaches SELF.md and its history, and tells the owner of their own files at once, only once."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Proves that `soul friction` tells what goes wrong repeatedly, also to programs."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Proves that the few settings that a command needs to find a SOUL are read like all settings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Proves that every surface tells the owner when a waiting act leaves, and why not sooner."""
 
-from __future__ import annotations
-
 import asyncio
 
 from modules.services.outbox.bodies import PostBody

@@ -1,7 +1,5 @@
 """Proves that `soul logs` shows the last lines as the terminal did, and follows new ones."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Proves that the owner's other tools can ask about a SOUL by the Model Context Protocol, with its own SDK."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import AsyncIterator

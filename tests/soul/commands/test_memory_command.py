@@ -3,8 +3,6 @@
 Proves what the owner sees of a prompt without any network, and that looking changes nothing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable

@@ -5,8 +5,6 @@ something or looks needs only the folder, whatever mistake `.env` holds. A draft
 as long as it waits.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sqlite3

@@ -1,7 +1,5 @@
 """Proves what the owner sees of SELF.md's history, and what their decisions change."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """Proves that a real systemd restarts a SOUL up to a limit, ends it when asked, and keeps its output."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

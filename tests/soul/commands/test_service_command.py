@@ -1,7 +1,5 @@
 """Proves that systemd and launchd get a service that they accept, that names no secret, and that fits any folder."""
 
-from __future__ import annotations
-
 import plistlib
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Proves that the status lines that the owner reads agree with the status file."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Proves that the owner can read every conversation, during and after it, also while the SOUL is awake."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Proves who can open the owner's page, what it shows of a home, and that decisions made there are carried out."""
 
-from __future__ import annotations
-
 import asyncio
 import html
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Proves the owner's page in a browser: on a phone and on a desktop, by keyboard alone, updated by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """Proves what the page shows of settings, the conversation and the log, and which settings it changes."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

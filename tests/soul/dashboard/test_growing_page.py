@@ -1,7 +1,5 @@
 """Proves what the owner's page shows of the SOUL's growth, and of a SOUL that sleeps."""
 
-from __future__ import annotations
-
 import html
 import os
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Proves that the button on the page for all SOULs wakes one whose watcher is another process, or says why not."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import asdict
 from datetime import timedelta

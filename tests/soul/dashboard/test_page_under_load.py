@@ -1,7 +1,5 @@
 """Proves that whoever floods the page takes only a bounded number of connections and streams of its process."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -1,7 +1,5 @@
 """A FLEET.yaml of two homes for tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Proves the owner's commands for a fleet, against a cluster whose pods are real processes."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable

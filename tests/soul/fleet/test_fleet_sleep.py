@@ -1,7 +1,5 @@
 """Proves that a SOUL of a fleet falls asleep, its watcher suspends its Sandbox, and a mention wakes it in a new pod."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Proves that a fleet's pods are real SOULs: they live with their Secret, end when suspended, and report errors."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

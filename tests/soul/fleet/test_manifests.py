@@ -1,7 +1,5 @@
 """Proves that a fleet's manifests have only fields that the API knows, no secret, and only needed permissions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal
 

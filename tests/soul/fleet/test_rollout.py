@@ -1,7 +1,5 @@
 """Proves that a newer image is tried by a few homes, then given to all or taken back, despite kills of the roll-out."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """A terminal of its own for the room's program, typed into and read byte by byte."""
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import os

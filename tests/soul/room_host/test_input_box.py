@@ -1,7 +1,5 @@
 """Proves that the keys of the host's box keep the cursor in any text, and never inside one visible character."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import pytest

@@ -4,8 +4,6 @@ Proves what the host sees of each event, on a terminal and on a pipe. Drawing co
 never holds up the room.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Proves the room's program without a terminal: fed by a pipe, run by a service manager, refused in one clear line."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

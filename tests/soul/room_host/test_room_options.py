@@ -1,7 +1,5 @@
 """Proves which room is opened, and where its record lies."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Proves that members talk on while nobody reads the room's pipe or its terminal is held, and that it can close."""
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import json

@@ -3,8 +3,6 @@
 Proves the box in which the host writes: keys, history, completion, paste, and long texts.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import resource

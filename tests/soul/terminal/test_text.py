@@ -4,8 +4,6 @@ Proves the panel below the owner's line at any size: timers, budgets, their colo
 terminal a line is broken between words; elsewhere it stays whole.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

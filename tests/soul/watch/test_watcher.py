@@ -1,7 +1,5 @@
 """Proves that the watcher looks for all SOULs that sleep as often as they ask, whatever becomes of one look."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace

@@ -1,7 +1,5 @@
 """A network with direct messages on loopback, and people in it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any

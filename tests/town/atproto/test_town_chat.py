@@ -3,8 +3,6 @@
 Proves the limits of direct messages in the town, how they fail, and who can reach them at all.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Proves over HTTP that the gallery describes its channels as Are.na's API does, and serves their pictures."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Tests of code by the town's mind: what it writes runs, what it mends was broken, and it writes no unknown program."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Mapping

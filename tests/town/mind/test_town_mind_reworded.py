@@ -1,7 +1,5 @@
 """Proves that the town's mind answers the same however the skills are worded: it reads the facts of a request."""
 
-from __future__ import annotations
-
 import codecs
 import re
 import shutil

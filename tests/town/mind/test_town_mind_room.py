@@ -1,7 +1,5 @@
 """Tests of the scripted mind in a room: it speaks if it has something new, commits to its own part, else is silent."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ out, and what only looks like one is left alone. It answers a direct message, bu
 answer was sent back. In a look back it keeps what its owner told it, not what the owner asked.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

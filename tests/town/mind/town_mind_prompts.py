@@ -1,7 +1,5 @@
 """Requests as a SOUL sends them to the town's mind: facts about the real residents, and words that say nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -3,8 +3,6 @@
 The model service takes pictures as the public ones do.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """A real browser on the page, and its complaints."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from urllib.parse import urlparse
 

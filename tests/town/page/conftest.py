@@ -1,7 +1,5 @@
 """A small town for the page: a network, status files in a folder, a room, the page on loopback, and a browser on it."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import AsyncIterator

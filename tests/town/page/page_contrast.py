@@ -1,7 +1,5 @@
 """JavaScript that a browser runs to find text with too little contrast."""
 
-from __future__ import annotations
-
 # Finds text below 4.5:1 against the nearest painted background, as WCAG 2 counts it.
 CONTRAST = """
 () => {

@@ -1,7 +1,5 @@
 """Agents for the town's room: real sockets whose frames are written by hand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

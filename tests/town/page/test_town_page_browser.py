@@ -3,8 +3,6 @@
 Tests of the room in a real browser: a visitor follows the talk, speaks as its host, and is protected from messages.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlparse

@@ -4,8 +4,6 @@ What a watcher sees first: who is writing, compact residents, and on a phone the
 the rituals of the residents: today's thread, the part of each, and the memos.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -4,8 +4,6 @@ The whole town opens with everything a SOUL needs, and leaves nothing behind. Pr
 for as long as it waits, however many posts have come since.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta

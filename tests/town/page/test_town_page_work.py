@@ -4,8 +4,6 @@ An odd item costs only itself: the stream goes on, and the page shows what stand
 the room as it happens, and lets nobody but the page speak as its host.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any

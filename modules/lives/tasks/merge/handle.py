@@ -4,8 +4,6 @@ A conflict with the base gets one round, which merges the base into its branch. 
 at which commit.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace

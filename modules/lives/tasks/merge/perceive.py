@@ -1,7 +1,5 @@
 """Gives each open pull request of ours for a task a row that waits until it is merged or closed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Decides whether a pull request of ours is merged now, and what is done if not. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta

@@ -4,8 +4,6 @@ Two pull requests can each pass their tests, be approved, and break each other w
 merge the suite runs once on both together. The result is stored in the row of the pull request, by the two commits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TypeVar

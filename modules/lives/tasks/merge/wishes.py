@@ -4,8 +4,6 @@ Only pull requests in shared workspaces get here, as only they have a merge row.
 remain. Work on such an issue opens no further one, so that polishing ends.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Reviews one commit of a pull request: checks it out, runs its tests, and has the model judge it, within limits."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Untrusted text is framed, and programs run on a copy. Nothing is stored between 
 starts again.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace

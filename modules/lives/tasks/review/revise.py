@@ -6,8 +6,6 @@ has failed; then the text of the pull request is updated, the author's summary i
 are asked again.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass

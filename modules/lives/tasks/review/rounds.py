@@ -3,8 +3,6 @@
 Each act has a name of its own, so that the outbox performs none twice, even after a crash.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta

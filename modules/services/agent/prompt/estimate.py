@@ -4,8 +4,6 @@ The ratio in use moves in steps, and only when the bills have drifted a step awa
 of room are cut at the same place from turn to turn. It is kept in a state file; a crash loses less than one step.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import defaultdict, deque

@@ -3,8 +3,6 @@
 The same input gives the same bytes, because a provider finds a prompt in its cache only if its beginning is unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal

@@ -3,8 +3,6 @@
 Nothing here survives a crash; a handler that acts in public passes an intent to the outbox, which does.
 """
 
-from __future__ import annotations
-
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ any of them may ask for it. If the owner asked and others' words came in, an act
 their newest line gives all of it and a judge who reads that line finds that it asks for it.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

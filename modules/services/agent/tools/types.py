@@ -1,7 +1,5 @@
 """The types of tools, which the model can call. A tool is an input model and a small handler."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Every turn is written to the journal when it ends or fails.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial

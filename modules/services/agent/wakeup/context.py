@@ -5,8 +5,6 @@ Other programs may read its format, too. Who I Am and Active Work have their own
 other sections are shortened from the bottom up and say how many lines are missing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

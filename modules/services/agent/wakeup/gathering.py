@@ -4,8 +4,6 @@ Only words of the SOUL or its owner are taken: what others said may be remembere
 opens a prompt. The lives pass in what they know as callables, because a service does not know the lives.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The files that list them are read up to fixed limits, and no link is followed.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping

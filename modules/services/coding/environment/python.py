@@ -4,8 +4,6 @@ The package is a wheel that holds a path file instead of modules, like that of a
 repository runs to build it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import configparser
 import io

@@ -1,7 +1,5 @@
 """Runs the installation of packages in a sandbox that reaches the package index and nothing else."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass

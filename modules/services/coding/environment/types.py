@@ -1,7 +1,5 @@
 """The dependencies of a repository, and where they come from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

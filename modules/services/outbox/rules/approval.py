@@ -7,8 +7,6 @@ room without delay, because those who read it were there when it was made; with 
 naming its target.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import datetime

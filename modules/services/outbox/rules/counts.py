@@ -4,8 +4,6 @@ Every function is one step of a transaction that its caller opened. Times are th
 last sent (`sent_at`), and when words were received (`received_at`), which nobody else can backdate.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator

@@ -4,8 +4,6 @@ It has no state: it counts the rows of the outbox and of the received posts, ins
 action or lets the intent leave. So it holds across restarts, backlogs and late approvals.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 They take what was counted or found, and return a verdict.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace

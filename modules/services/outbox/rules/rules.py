@@ -1,7 +1,5 @@
 """The etiquette as data: each number with its source and its purpose, and the types of its rules."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Collection
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ known when this one was proposed, without messages that other intents made. One 
 More than one cannot be told apart: then nothing is sent again, and the owner is told.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Protocol

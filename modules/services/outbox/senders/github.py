@@ -1,7 +1,5 @@
 """Sends acts to GitHub, each at most once: issues, comments, reviews, branches, files, pull requests, merges."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Sequence

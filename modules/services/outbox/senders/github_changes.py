@@ -3,8 +3,6 @@
 A push is made by Git, once, and never overwrites other commits.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path

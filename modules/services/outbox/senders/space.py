@@ -6,8 +6,6 @@ news is for the room in which the commitment was made: the one with the same id.
 the address of the commitment, or the one whose record holds the words of the commitment.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections import deque

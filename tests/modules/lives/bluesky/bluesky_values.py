@@ -1,7 +1,5 @@
 """Posts, notifications and threads as Bluesky returns them, with defaults for everything unimportant."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from adapters.atproto.types import Actor, Notification, Post, ReplyRefs, StrongRef, ThreadNode

@@ -3,8 +3,6 @@
 In a thread about work a reply names our GitHub account once: the model is asked to, otherwise the name is appended.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

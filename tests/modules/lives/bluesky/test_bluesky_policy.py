@@ -3,8 +3,6 @@
 Proves what the rules alone decide about a post.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

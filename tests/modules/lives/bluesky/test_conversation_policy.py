@@ -1,7 +1,5 @@
 """Proves when the SOUL replies once more in a thread, when a reply is one too many, and who always gets one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any

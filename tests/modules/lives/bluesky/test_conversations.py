@@ -4,8 +4,6 @@ The reply that reaches a conversation's limit is the last: the post it answers i
 are read whole: the posts above, the replies beside, and our own posts.
 """
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from pathlib import Path

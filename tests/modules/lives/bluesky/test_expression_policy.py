@@ -3,8 +3,6 @@
 Proves that a post that invites an answer is told apart from one that does not.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Proves how one waiting post is handled, from its row to its disposition."""
 
-from __future__ import annotations
-
 import sqlite3
 from datetime import timedelta
 

@@ -3,8 +3,6 @@
 A session that cannot be renewed is reported once, with what to do.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Proves how a post's pictures reach the model, over real HTTP, with real files and a real model service."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import random

@@ -1,7 +1,5 @@
 """Proves that what people declared about AI's use of their posts is read at first contact and respected."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import replace

@@ -4,8 +4,6 @@ Two sides that only thank each other are noticed; two sides that talk are not. T
 post with its age and whom it answers, the focal post in its place.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path

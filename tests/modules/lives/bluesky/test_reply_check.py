@@ -3,8 +3,6 @@
 Claims that a program is a person are found, in several languages; true statements are not.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from modules.lives.bluesky.reply_check import (

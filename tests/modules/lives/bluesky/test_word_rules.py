@@ -4,8 +4,6 @@ A model, here the town's scripted mind, reads what is not plainly a closing, and
 measured. Whether a post repeats another (`echo`) is decided by a judge.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Callable

@@ -5,8 +5,6 @@ answered post are counted. Where several SOULs have one plan, a later one adds w
 words in it stay.
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable

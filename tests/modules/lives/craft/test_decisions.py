@@ -1,7 +1,5 @@
 """Proves that the owner's decision on a proposal, given anywhere, reaches the SOUL within a minute with its reason."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from contextlib import closing

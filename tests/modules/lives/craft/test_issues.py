@@ -1,7 +1,5 @@
 """Proves that a friction is reported in the maker's repository: in codes, once among all SOULs, each time approved."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager

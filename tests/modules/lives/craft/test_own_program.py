@@ -1,7 +1,5 @@
 """Proves that a friction becomes a pull request against the SOUL's own program: in bounds, tested, left to a person."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field

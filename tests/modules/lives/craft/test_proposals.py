@@ -1,7 +1,5 @@
 """Proves that a SOUL proposes to fix recurring frictions: one at a time, each approved, and counted afterwards."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Sequence

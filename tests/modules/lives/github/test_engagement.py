@@ -3,8 +3,6 @@
 Over the town's GitHub no notification is lost, and most looks where nothing changed cost nothing of the rate limit.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import AsyncIterator

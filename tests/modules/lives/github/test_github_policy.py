@@ -3,8 +3,6 @@
 The thread that a model reads is bounded, and holds nothing that readers of the page do not see.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import get_args
 

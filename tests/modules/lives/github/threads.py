@@ -1,7 +1,5 @@
 """Threads on GitHub for tests of the pure rules."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from adapters.github.types import Comment, Issue

@@ -1,7 +1,5 @@
 """Proves which experiences a reflection is shown, and what a change of SELF.md must rest on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

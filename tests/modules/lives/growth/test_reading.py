@@ -1,7 +1,5 @@
 """Proves that a question is looked up in a turn of its own, and that the finding is kept with its sources."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -4,8 +4,6 @@ Proves who besides the owner is answered in direct messages, and when: pure rule
 before an upgrade is still answered once, and not started a second time.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 

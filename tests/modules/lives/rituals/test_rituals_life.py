@@ -1,7 +1,5 @@
 """Proves that a SOUL's rituals run once a day, with those who agreed, in at most two tries, never more than asked."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sqlite3

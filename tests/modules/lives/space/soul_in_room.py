@@ -1,7 +1,5 @@
 """A room with SOULs in it for tests: real server, real members, minds over HTTP; tests run each check themselves."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence

@@ -3,8 +3,6 @@
 Lists are found, and sentences are counted by their ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

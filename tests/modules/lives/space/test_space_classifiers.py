@@ -3,8 +3,6 @@
 A judge is asked where several have answered the host and one more answer is due, and not elsewhere.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable

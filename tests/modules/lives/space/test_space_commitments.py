@@ -4,8 +4,6 @@ One artefact for one request: what it already has, and what a peer made recently
 plain words is taken in all the same, and work on a peer's issue counts as work together.
 """
 
-from __future__ import annotations
-
 import json
 from contextlib import AsyncExitStack
 from dataclasses import replace

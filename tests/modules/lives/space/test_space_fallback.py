@@ -3,8 +3,6 @@
 The repository is the one that the host named last, and what was asked for is read only from plain words.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any

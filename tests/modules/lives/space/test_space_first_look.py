@@ -1,7 +1,5 @@
 """Proves that talk among peers gets a cheap first look, which never passes over whoever may expect an answer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Proves that a host request grows urgent while nobody takes it, rests while somebody does, and counts once."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal

@@ -4,8 +4,6 @@ Proves what a pause costs and keeps: peers may finish, and a request is kept whi
 machine of a room may have a clock that is minutes off: no member's sense of time depends on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

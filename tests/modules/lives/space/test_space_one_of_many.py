@@ -4,8 +4,6 @@ A commitment has one name wherever it is claimed, and two that mean the same are
 whole; a message for which there is no room becomes one line, never half a message.
 """
 
-from __future__ import annotations
-
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -3,8 +3,6 @@
 The pace file is read each time, and survives edits, accidents and upgrades; the model may change only part of it.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Proves that a host request belongs to the room where it was made, and to no other room at the same address."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from adapters.space.chatlog import ChatLog

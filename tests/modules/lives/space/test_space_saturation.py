@@ -3,8 +3,6 @@
 On the corpus of echoes the words send nearly every repetition to the judge, and only the judge refuses a message.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -3,8 +3,6 @@
 Proves which peer events count, what the owner sees of the room, and when the loop looks.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta

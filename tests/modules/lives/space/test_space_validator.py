@@ -4,8 +4,6 @@ Each agent computes the same assignee and the same parts by itself, and nobody i
 answers of many kinds are said: what single words suspect is for the model to judge.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ room is opened by one of those present, and not too often. What the host withdra
 its commitments and claims end.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """A garden in the town's GitHub, and the coding work of a SOUL there; tests script the model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

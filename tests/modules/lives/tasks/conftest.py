@@ -1,7 +1,5 @@
 """A garden for the tests of coding tasks."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

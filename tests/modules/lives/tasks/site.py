@@ -1,7 +1,5 @@
 """A SOUL with a workspace of the town that has one plan; tests run its cycles and its work one at a time."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field

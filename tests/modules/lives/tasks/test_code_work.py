@@ -3,8 +3,6 @@
 Proves what programs and tests may leave in the tree of a coding task, and in old task folders.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 from dataclasses import replace

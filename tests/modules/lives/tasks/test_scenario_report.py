@@ -1,7 +1,5 @@
 """Proves which verdicts on the scenarios of a page are accepted."""
 
-from __future__ import annotations
-
 from modules.lives.tasks.scenarios import ScenarioReport, Verdict
 from modules.runtime.llm.dialect import ToolCall
 from tests.shipped_skills import SHIPPED

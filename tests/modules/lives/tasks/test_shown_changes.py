@@ -1,7 +1,5 @@
 """Proves what the owner sees of a push before they approve it."""
 
-from __future__ import annotations
-
 from adapters.git.worktree import BranchChanges, TreeChange
 from modules.lives.tasks.code import shown_changes
 

@@ -1,7 +1,5 @@
 """Proves when a SOUL counts as gone for a week, who takes up its pull request, and how its author is named."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Proves how the work on a task is offered: put off, left to others, begun without a commit, held by its claim."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import AsyncIterator
 from datetime import datetime

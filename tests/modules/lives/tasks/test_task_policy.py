@@ -1,7 +1,5 @@
 """Proves which files are documents, and on which branch a task is worked on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

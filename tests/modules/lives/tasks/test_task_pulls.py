@@ -1,7 +1,5 @@
 """Proves which pull requests keep a task from being claimed or freed: those for its plan, by people who count."""
 
-from __future__ import annotations
-
 import pytest
 
 from adapters.github.types import PAGE

@@ -1,7 +1,5 @@
 """Proves that a pause and the owner's word end the work on a task at once, and that its state is kept."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from contextlib import suppress

@@ -4,8 +4,6 @@ A task that asks a question waits until a person answers or changes the task. A 
 would wait for approval, GitHub does not permit the claim, or a limit is reached.
 """
 
-from __future__ import annotations
-
 import asyncio
 from datetime import timedelta
 

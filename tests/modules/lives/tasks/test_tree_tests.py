@@ -1,7 +1,5 @@
 """Proves that the tests of a task run again only after a file changed: real Git."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

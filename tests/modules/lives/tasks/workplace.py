@@ -1,7 +1,5 @@
 """A plan in the town's GitHub with real Git, and a SOUL that works on it; tests script the model."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Sequence

@@ -3,8 +3,6 @@
 Proves which of our comments are deleted because we said the same before.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

@@ -3,8 +3,6 @@
 Proves the order of the steps of a cycle, what each is shown, and what ends a cycle or only one step.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace

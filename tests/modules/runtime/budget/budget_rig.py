@@ -1,7 +1,5 @@
 """A budget over a real file for tests, with its ledger and what it reported."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

@@ -5,8 +5,6 @@ what it must and no more, and ends as an error of ours. Proves the budget of a w
 message costs what the ledger says, and without a budget no model is called.
 """
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json

@@ -5,8 +5,6 @@ that a request never exceeds its bound, with a tokenizer that makes one token of
 itself, so it may use half of a day's budget, whoever else is in the room.
 """
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 Proves that `soul budget` shows what was spent, while the SOUL runs and while it does not.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sqlite3

@@ -1,7 +1,5 @@
 """Proves that a database keeps what was committed, drops what was not, and reports trouble in one line."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import sqlite3

@@ -1,7 +1,5 @@
 """Proves that a lost database costs only what came since its last copy and is reported; a failed copy costs nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

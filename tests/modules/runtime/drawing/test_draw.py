@@ -4,8 +4,6 @@ However a picture was made, it is drawn or refused in little memory and time, an
 a picture stay the same when its profile is removed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 import random

@@ -1,7 +1,5 @@
 """A journal of its own for each test."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

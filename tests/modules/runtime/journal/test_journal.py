@@ -1,7 +1,5 @@
 """Proves that the journal keeps every entry with its reason, stays within its limits, and never holds a secret."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

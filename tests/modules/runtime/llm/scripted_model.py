@@ -1,7 +1,5 @@
 """A model service on loopback that replies as a test says: real HTTP, real event streams, every misbehaviour."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

@@ -3,8 +3,6 @@
 Proves over real HTTP that facts reach only the service that reads them, bounded and without secrets.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import AsyncIterator
 from random import Random

@@ -1,7 +1,5 @@
 """Proves how long the gateway waits for a model service that is silent, by a clock that the test moves."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import threading

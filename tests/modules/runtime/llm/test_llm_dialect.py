@@ -5,8 +5,6 @@ a call written as text is a call or a failed one, never speech, whatever its mar
 thinking is no part of its answer, whatever marks its maker uses.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Proves that an event stream is read as the standard defines it, in whatever piec
 calls is added up, and what its log line says.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

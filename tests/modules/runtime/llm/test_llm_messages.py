@@ -4,8 +4,6 @@ Proves how errors are judged, how long the gateway waits, and what it changes be
 how pictures reach a model that sees them, and what a model is told that does not.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """A clock that counts the waits under a deadline."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

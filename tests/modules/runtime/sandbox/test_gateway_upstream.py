@@ -1,7 +1,5 @@
 """Proves what a run can request of a service through a gateway that holds a token, over the gateway's socket."""
 
-from __future__ import annotations
-
 import asyncio
 from urllib.parse import urlsplit
 

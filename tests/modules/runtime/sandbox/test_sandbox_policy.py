@@ -4,8 +4,6 @@ Proves that a control group of its own limits how many processes a run has, whic
 compilers a run sees. Once a run has ended, its gateway leaves no connection open.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import resource

@@ -3,8 +3,6 @@
 The rhythm of a SOUL is computed from its name, and is the same on every machine.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 import time

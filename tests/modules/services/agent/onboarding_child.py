@@ -1,7 +1,5 @@
 """Completes the first conversation of the home named on the command line, and is killed before the file is renamed."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """A home whose first conversation is still due, with a real database, journal and files."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass

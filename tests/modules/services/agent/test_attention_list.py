@@ -1,7 +1,5 @@
 """The attention list: one line for each thing that is due, none if nothing is, and nothing private for others."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 

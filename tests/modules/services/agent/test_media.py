@@ -1,7 +1,5 @@
 """Proves that media are limited in size, kept by session and found again, and that pictures are scaled down."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path

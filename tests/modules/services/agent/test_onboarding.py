@@ -1,7 +1,5 @@
 """The first conversation is held once, also after a kill: the mark in the database decides, whatever files exist."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -4,8 +4,6 @@ A write replaces the whole body of a plan, as on GitHub: the last write wins, wh
 may return a state that is some seconds old.
 """
 
-from __future__ import annotations
-
 import heapq
 import random
 from bisect import bisect_right

@@ -3,8 +3,6 @@
 An answer of the town takes up to 2 s and may be up to 8 s old. The shared clock advances when everybody waits.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import sys

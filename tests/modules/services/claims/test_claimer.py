@@ -1,7 +1,5 @@
 """Two SOULs claim one task in the town, over HTTP and with real branches: one gets it and keeps it until it is done."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta

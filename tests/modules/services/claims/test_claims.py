@@ -3,8 +3,6 @@
 In a race of two to four SOULs one wins; where the rules cannot ensure that, at most one goes on after a check.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -5,8 +5,6 @@ claim under which it was proposed. A comment about a task counts as said while i
 it was given up.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A coding agent in a folder, with real files, sandbox, database and budget, and a scripted model."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

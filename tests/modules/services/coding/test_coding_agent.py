@@ -5,8 +5,6 @@ is sent a long task with old answers shortened in blocks, and with what is left 
 all of its coding: each try, and the rounds that answer its reviews.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The tools of the coding agent, with real files, real Git and a real sandbox."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path

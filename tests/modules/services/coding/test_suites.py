@@ -1,7 +1,5 @@
 """The results of a repository's tests, and how changes weaken its tests."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Commitments for tests, and helpers for their queue."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Fixtures: a town, and one SOUL in it that carries out its commitments."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A SOUL's commitments with all that carries them out: a real outbox, a real room, and the town's GitHub over HTTP."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable

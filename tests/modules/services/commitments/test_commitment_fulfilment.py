@@ -3,8 +3,6 @@
 A claim lasts as long as the work, but no longer than others should have to wait for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path

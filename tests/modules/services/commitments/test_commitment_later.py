@@ -1,7 +1,5 @@
 """An act that the outbox puts off makes its commitment wait: no try is used up, and nothing counts as failed."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from common.clock import parse_iso

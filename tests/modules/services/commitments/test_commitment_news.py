@@ -3,8 +3,6 @@
 A commitment deserves attention while it is due, and when it keeps failing.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -3,8 +3,6 @@
 Proves what a commitment says in public, and which words may contain one.
 """
 
-from __future__ import annotations
-
 import hashlib
 from datetime import timedelta
 from typing import Any

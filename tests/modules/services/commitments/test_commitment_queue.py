@@ -4,8 +4,6 @@ The queue loses and repeats nothing when it is reopened after any step. A reques
 connection was lost, leaves no duplicate.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Proves that nothing is done for a commitment whose words the room never received."""
 
-from __future__ import annotations
-
 from common.clock import parse_iso
 from modules.services.commitments.policy import NEVER_DELIVERED
 from tests.modules.services.commitments.commitment_values import wanted

@@ -3,8 +3,6 @@
 Proves with GitHub's own Markdown that our texts there notify nobody and stay readable.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """Frictions are counted from the journal, each entry once, and contain no words but the program's."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The day of a SOUL, gathered from a real home and rendered for its owner."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sqlite3

@@ -1,7 +1,5 @@
 """A journal on a real database, and rows as the outbox and the perceiver would write them."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from dataclasses import asdict, dataclass, replace

@@ -3,8 +3,6 @@
 A link, a uri or the beginning of an id finds the post or act that is meant, without the network.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from adapters.atproto.writes import tid_for

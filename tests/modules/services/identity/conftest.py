@@ -1,7 +1,5 @@
 """The fixture of the tests of the keeper: a home with a SELF.md."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

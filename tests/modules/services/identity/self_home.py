@@ -1,7 +1,5 @@
 """A keeper of SELF.md in a home of its own, with a real journal."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass

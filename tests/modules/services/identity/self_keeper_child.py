@@ -6,8 +6,6 @@ Loads everything once, then forks a life for each line on stdin, `HOME CHANGES D
 `born PID`, `did N` for each change that was reported as done, and `ended CODE`. Each change adds one to the number.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -4,8 +4,6 @@ The parts of SELF.md that control behaviour are read as they are meant, complete
 of a ritual are read correctly, also for the days on which the clocks change.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 

@@ -5,8 +5,6 @@ some of it at once, the rest only with the owner's approval. A SELF.md that is t
 one line.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

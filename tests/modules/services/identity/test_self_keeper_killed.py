@@ -1,7 +1,5 @@
 """Proves with kill -9 that SELF.md is always whole, and that its history lacks no change and has none twice."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

@@ -1,7 +1,5 @@
 """The direct messages of a person are told to them, and deleted when they are forgotten; those of others stay."""
 
-from __future__ import annotations
-
 import sqlite3
 
 from common.person import Person, Trace

@@ -1,7 +1,5 @@
 """A store of memories in a SQLite file."""
 
-from __future__ import annotations
-
 import pytest
 
 from modules.runtime.database.database import Database

@@ -1,7 +1,5 @@
 """Real memories in a real database, real files beside them, and a clock that stands still."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """A memory belongs to the accounts that it named when it was saved, whoever has their handles later."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime

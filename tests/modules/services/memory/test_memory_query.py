@@ -5,8 +5,6 @@ spaces are found, and that all other text is found as before. Proves by which wo
 comes first.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing

@@ -3,8 +3,6 @@
 Proves that memories share a transaction with other rows, that the index never drifts, and that work is bounded.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing

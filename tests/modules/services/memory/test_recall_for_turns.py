@@ -3,8 +3,6 @@
 Proves that profiles are set once, and changed only by the owner's own words.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path

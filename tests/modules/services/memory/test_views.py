@@ -4,8 +4,6 @@ Proves that MEMORY.md shows what is remembered, and that reading it back gives t
 contains, and that the page for others contains nothing private.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import AsyncIterator
 from dataclasses import replace

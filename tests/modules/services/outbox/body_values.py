@@ -1,7 +1,5 @@
 """Bodies for tests: a test gives what matters, and the rest is filled in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from modules.services.outbox.bodies import IntentKind, KnownBody, OpaqueBody, RecordRef, ReplyBody, read_body

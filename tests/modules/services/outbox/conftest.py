@@ -1,7 +1,5 @@
 """A running outbox, with the service that it writes to."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A home belongs to one Bluesky account: what happens when `.env` names another."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing

@@ -3,8 +3,6 @@
 The end of an act is told to the owner in a sentence.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from typing import Any, get_args

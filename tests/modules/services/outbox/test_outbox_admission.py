@@ -4,8 +4,6 @@ An action that would reveal a secret is refused, and no copy of it is kept. An a
 its key, however many acts came after it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Sequence

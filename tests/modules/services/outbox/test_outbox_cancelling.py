@@ -1,7 +1,5 @@
 """Proves that an act that is taken back stays undone, however late it arrives or however it was lost."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 Proves also when an act may be proposed again for a target, by how the earlier proposals ended.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta

@@ -3,8 +3,6 @@
 The newest post on the account's own feed counts for the pace, even if the outbox does not know it.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace

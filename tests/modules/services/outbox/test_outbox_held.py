@@ -4,8 +4,6 @@ An act that was accepted before the owner's choice became stricter waits for app
 scheduled act waits for its time, leaves once, and can be taken back before.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing

@@ -3,8 +3,6 @@
 Acts that reach a person belong to them; an act that only mentions them stays, without their name.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -3,8 +3,6 @@
 The times at which the service receives acts show no rhythm of a bot.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace

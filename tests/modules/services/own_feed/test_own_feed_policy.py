@@ -4,8 +4,6 @@ A thought is examined three times, and the reactions to it say where the next on
 may reply in a thread of the SOUL's own: this is written once, in the network's own record.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from datetime import datetime, timedelta

@@ -5,8 +5,6 @@ together with peers are counted once each, survive crashes, are bounded, and are
 can make an account a candidate, and nothing more.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta

@@ -3,8 +3,6 @@
 The identity post has one form, and a claim to a GitHub name is read only where one is made.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack

@@ -3,8 +3,6 @@
 Proves also what our card for a room says, and what is taken from the cards of others.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A running outbox that sends pictures."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

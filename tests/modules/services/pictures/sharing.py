@@ -1,7 +1,5 @@
 """An outbox that sends pictures to the town's Bluesky."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The pictures of a page are found as a browser would show them.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

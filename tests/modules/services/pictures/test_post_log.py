@@ -3,8 +3,6 @@
 A post shows its pictures once, whatever happens on the way; they are recorded after the post exists.
 """
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plans after edits by people: inserted prose and code, reordered fields, their own statuses, other line ends."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st

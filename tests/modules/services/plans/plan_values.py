@@ -1,7 +1,5 @@
 """A plan issue exactly as the grammar shows it, and a strategy that generates plans."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 from hypothesis import strategies as st

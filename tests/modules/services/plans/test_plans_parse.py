@@ -4,8 +4,6 @@ A change of a task changes no other byte of the body. A plan is written exactly 
 same. A large plan that is made from issues ends with the tasks that update the pages.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -6,8 +6,6 @@ words of peers, and each failure counts once. Each request has one plan, which e
 finds.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An account in the town, and the services that disclose what it is."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass

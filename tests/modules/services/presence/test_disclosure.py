@@ -4,8 +4,6 @@ The account declares once from whom it takes direct messages, and respects anoth
 its owner once; a follow that the owner undoes stays undone.
 """
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

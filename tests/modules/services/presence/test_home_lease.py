@@ -1,7 +1,5 @@
 """Only one of two copies of a home lives: the second says so and stops, or takes over, and then the first stops."""
 
-from __future__ import annotations
-
 import random
 import shutil
 from dataclasses import replace

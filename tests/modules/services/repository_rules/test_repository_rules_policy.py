@@ -1,7 +1,5 @@
 """Which files of a repository are read, which sentences in them may be rules for AI agents, and what they lead to."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 

@@ -5,8 +5,6 @@ words do not match the facts, over real HTTP. Forgetting somebody ends a life, s
 be forgotten together, and nobody can end many lives.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """The rules on rituals: parts that all agents compute alike, recognition, and what an opening and a memo must be."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import UTC, date, datetime
 

@@ -1,7 +1,5 @@
 """The fixture of the tests of conversations: a home for sessions."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

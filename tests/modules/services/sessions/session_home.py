@@ -1,7 +1,5 @@
 """Conversations in a real database, with a folder as store and a scripted model service."""
 
-from __future__ import annotations
-
 import json
 import random
 import sqlite3

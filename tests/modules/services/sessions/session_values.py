@@ -1,7 +1,5 @@
 """Messages and rows for tests: drawn by hypothesis, or written by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from hypothesis import strategies as st

@@ -5,8 +5,6 @@ for one conversation is deleted once after it, whatever fails in between. Proves
 and what the owner is told of it.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ are made in three steps or not at all, whatever fails in between, and can be rea
 is over is archived whole, and that what was only for it is deleted.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

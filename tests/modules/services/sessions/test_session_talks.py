@@ -3,8 +3,6 @@
 Proves that words are stored before they are answered, with who said them, and without secrets.
 """
 
-from __future__ import annotations
-
 from typing import cast
 
 import pytest

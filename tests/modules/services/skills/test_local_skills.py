@@ -1,7 +1,5 @@
 """Proves which skills a SOUL finds beyond the shipped ones, and that a bad one does no harm."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path

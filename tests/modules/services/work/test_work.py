@@ -3,8 +3,6 @@
 The turns of one account are limited in an hour and in a day, also across restarts.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

@@ -1,7 +1,5 @@
 """The SOULs that are asked for a review: everybody computes the same ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -6,8 +6,6 @@ done once, and the others do it if that one does not. Proves which addresses nam
 post points to.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Proves that one round merges the base into the branch of a pull request of ours that conflicts with its base."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence

@@ -1,7 +1,5 @@
 """Proves when our pull request is merged, given back, or asked about, by the age of its newest commit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

@@ -3,8 +3,6 @@
 Proves what keeps an approved pull request of ours from being merged: an old branch, a merge queue, the owner's word.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Proves that what reviewers of a merged pull request wished for becomes one issue, once, and nothing more."""
 
-from __future__ import annotations
-
 import sqlite3
 from dataclasses import dataclass, field
 from datetime import datetime

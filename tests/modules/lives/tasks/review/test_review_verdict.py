@@ -1,7 +1,5 @@
 """Proves that a verdict never goes further than the tests allow."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import get_args
 

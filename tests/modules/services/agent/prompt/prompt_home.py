@@ -1,7 +1,5 @@
 """A home with everything that a prompt can contain, and the prompter for it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime

@@ -3,8 +3,6 @@
 Proves that the changing part of a prompt follows the stable part, from the first message of a conversation on.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 

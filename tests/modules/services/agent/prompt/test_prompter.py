@@ -5,8 +5,6 @@ moves. Proves that every change of a file is recorded once, also across restarts
 the static text of a prompt stays the same bytes, whatever the changing parts say.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Proves which calls take every argument from the owner's line, and what the judge of such calls is shown."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -4,8 +4,6 @@ Proves which calls count as repeats, and what a model is shown of a tool. Only a
 account counts as one; the host of an address does not.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable

@@ -3,8 +3,6 @@
 It has fixed sections with caps, is shortened from the bottom up, and contains only what deserves a place.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Package indexes on loopback, and trees that need what they serve."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress

@@ -1,7 +1,5 @@
 """Installing what a Rust or Go repository needs, with real tools in a real sandbox and indexes on loopback."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

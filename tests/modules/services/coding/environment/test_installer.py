@@ -1,7 +1,5 @@
 """Installing what a repository needs, with real uv and npm in a real sandbox and indexes on loopback."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

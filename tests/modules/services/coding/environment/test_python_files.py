@@ -1,7 +1,5 @@
 """The packages that the files of a Python repository ask for."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

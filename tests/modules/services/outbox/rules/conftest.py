@@ -1,7 +1,5 @@
 """An outbox of an old account, limited only by the etiquette rules."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

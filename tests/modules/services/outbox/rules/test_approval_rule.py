@@ -3,8 +3,6 @@
 No action that contains a secret is admitted, whichever field it is in.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime

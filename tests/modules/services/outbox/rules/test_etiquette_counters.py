@@ -4,8 +4,6 @@ Proves the pure rules by tables and properties. The rules as data and the page t
 Proves also which files wait for the owner wherever they are pushed.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

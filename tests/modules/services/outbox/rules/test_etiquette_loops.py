@@ -4,8 +4,6 @@ Our acts notify only people who gave a reason for it, and the reason is in our r
 a commitment, and cost no points of Bluesky.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

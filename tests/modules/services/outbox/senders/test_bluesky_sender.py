@@ -3,8 +3,6 @@
 A post with one link gets a card with what the page says of itself. Whatever the page does, the post leaves.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Direct messages through a real outbox to the town: each arrives once, whatever is lost on the way."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pushes by the real `git` into the town: once, never over what others pushed, and not without the clone."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Each kind of act on GitHub, on the town with real Git: done once, whatever is lost on the way, and found again."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import asdict, replace
