@@ -217,9 +217,8 @@ def content_entry(found: dict[str, Any]) -> ContentEntry:
 
 
 def file_change(path: str, found: dict[str, Any]) -> FileChange:
-    """Return a file that was written or deleted."""
-    content = found.get("content")
-    return FileChange(path, text(content["sha"]) if content else "", text(found["commit"]["sha"]))
+    """Return a file that was written."""
+    return FileChange(path, text(found["content"]["sha"]), text(found["commit"]["sha"]))
 
 
 def git_ref(found: dict[str, Any]) -> GitRef:

@@ -214,15 +214,6 @@ class Contents:
             what, lambda ask: convert.file_change(path, ask.send("PUT", _contents(repo, path), body))
         )
 
-    async def delete(self, repo: Repo, path: str, *, message: str, sha: str, branch: str = "") -> ApiResult[FileChange]:
-        """Delete a file in one commit; `sha` as in `write`."""
-        what = f"delete {path} in {repo.full_name}"
-        wrong = wrong_place(what, repo), wrong_path(what, path), empty(what, "message", message)
-        body = {"message": message, "sha": sha, **({"branch": branch} if branch else {})}
-        return await self._caller(
-            *wrong, empty(what, "sha", sha), _wrong_ref(what, branch), wrong_sha(what, sha)
-        ).write(what, lambda ask: convert.file_change(path, ask.send("DELETE", _contents(repo, path), body)))
-
 
 class Refs:
     """Branches of a repository. Creating one is atomic: of several attempts, one succeeds."""

@@ -387,7 +387,7 @@ class FileContent:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A file that was written or deleted: its new sha ("" if deleted) and the commit."""
+    """A file that was written: its new sha and the commit."""
 
     path: str
     sha: str

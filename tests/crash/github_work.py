@@ -78,7 +78,8 @@ class Work:
             case "issue_update":
                 return {"number": 2, "labels": [act]}
             case "ref":
-                return {"action": "create", "branch": act, "sha": self.main, "own_commit": True}
+                ok(await self.kit.refs.create(REPO, act, self.main))
+                return {"action": "delete", "branch": act, "sha": self.main}
             case "contents":
                 return {"path": f"act-{number}.md", "content": f"{name}\n", "message": act}
             case "plan":
@@ -170,8 +171,9 @@ class Work:
         names = [issue.title for issue in issues] + [text.partition("\n")[0] for text in said + reviews]
         found = Counter(name.lower().replace(" ", "-") for name in names if name.startswith("Act "))
         found += Counter(label.name for label in issues[0].labels if label.name.startswith("act-"))
-        branches = ok(await self.rowan.refs.branches(REPO))
-        found += Counter(one.name for one in branches if one.name.startswith("act-"))
+        branches = {one.name for one in ok(await self.rowan.refs.branches(REPO))}
+        deleted = (one["cause_id"] for one in self.wanted if one["turn"] == "ref")
+        found += Counter(act for act in deleted if act not in branches)
         for one in self.wanted:
             found[one["cause_id"]] += self._standing(one["turn"], one["cause_id"], one["body"])
         return found + await self._commits()

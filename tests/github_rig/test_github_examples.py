@@ -43,7 +43,6 @@ CALLS: dict[str, Call] = {
     "contents.blob": lambda ada: ada.contents.blob(REPO, SHA),
     "contents.list": lambda ada: ada.contents.list(REPO),
     "contents.write": lambda ada: ada.contents.write(REPO, "docs/a b.md", "x", message="M", branch="main", sha=SHA),
-    "contents.delete": lambda ada: ada.contents.delete(REPO, "a.md", message="M", branch="main", sha=SHA),
     "refs.branches": lambda ada: ada.refs.branches(REPO),
     "refs.get": lambda ada: ada.refs.get(REPO, "soul/1-x"),
     "refs.matching": lambda ada: ada.refs.matching(REPO, "soul/"),

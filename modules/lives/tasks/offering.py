@@ -36,7 +36,6 @@ from modules.services.plans.types import (
     Plan,
     Task,
     claim_key,
-    get_task_branch_candidates,
     get_task_branch_name,
     task_of_branch,
 )
@@ -145,7 +144,7 @@ class TaskActs:
         return ProposedAction(body, part=self.name(what), cause_id=self.cause)
 
 
-BranchCode = Literal["create", "go_on", "opened", "left"]
+BranchCode = Literal["create", "opened", "left"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +152,8 @@ class BranchChoice:
     """The branch on which a task is worked on.
 
     Attributes:
-        code: `create` the branch; `go_on` with one that we made; `opened` if our pull request is open; `left` if the
-            task is left alone because of `reason`.
+        code: `create` the branch; `opened` if our pull request is open; `left` if the task is left alone because of
+            `reason`.
         branch: its name; "" for `left`.
         pull: our open pull request.
         reason: a sentence for people.
@@ -173,14 +172,13 @@ def choose_branch(
     epoch: int,
     *,
     branches: Collection[str],
-    own: Collection[str],
     pulls: Sequence[PullRequest],
     trusted: TrustedAccounts,
     tasks: Sequence[Task] = (),
 ) -> BranchChoice:
     """Return the branch on which a task is worked on.
 
-    A branch that somebody else began is never touched; ours then has the epoch after its name. A pull request belongs
+    A branch that exists is never touched; ours then has the epoch after its name. A pull request belongs
     to the task if its branch is the task's and its body names the plan; those of strangers do not count.
 
     Args:
@@ -188,7 +186,6 @@ def choose_branch(
         issue: the number of the plan.
         epoch: of our claim.
         branches: the branches of the repository.
-        own: those that we made for this task, also under an earlier claim.
         pulls: pull requests of the repository, in any state.
         trusted: the accounts whose pull requests count there.
         tasks: the tasks of the plan.
@@ -202,19 +199,8 @@ def choose_branch(
     if other := next((one for one in (*opened, *about) if one.state == "open" or one.merged), None):
         what = "is open" if other.state == "open" else "was merged"
         return BranchChoice("left", reason=f"the pull request #{other.number} for it, by {other.author}, {what}")
-    offered = {one.head.ref for one in pulls if trusted.covers(one.account)}
-    return _branch_for(task, epoch, branches, {*own} - offered)
-
-
-def _branch_for(task: Task, epoch: int, branches: Collection[str], usable: Collection[str]) -> BranchChoice:
-    """Return an existing branch of ours, else one to create; `usable` are our branches without a pull request."""
-    known = [one for one in get_task_branch_candidates(task.number, task.title) if one in branches]
-    if begun := next((one for one in known if one in usable), None):
-        return BranchChoice("go_on", begun)
     name = get_task_branch_name(task.number, task.title)
     with_epoch = f"{name}-e{epoch}"
-    if with_epoch in branches and with_epoch in usable:
-        return BranchChoice("go_on", with_epoch)
     free = next((one for one in (name, with_epoch) if one not in branches), "")
     return BranchChoice("create", free) if free else BranchChoice("left", reason=f"the branch {with_epoch} is taken")
 
@@ -298,8 +284,6 @@ class Offering:
         found = read(await self.github.refs.branches(acts.repo))
         trusted = await self.trust.accounts(acts.repo)
         pulls = read(await read_pulls(self.github, acts.repo, acts.issue, trusted))
-        made = await self.outbox.done(acts.cause, "ref")
-        own = {one.body.branch for one in made if isinstance(one.body, RefBody)}
         left = acts.held.left
         pulls = tuple(one for one in pulls if left is None or one.number != left.number)
         deleted = await self._delete_unoffered(acts, found, {one.head.ref for one in pulls})
@@ -309,7 +293,6 @@ class Offering:
             acts.issue,
             acts.held.epoch,
             branches=branches,
-            own=own,
             pulls=pulls,
             trusted=trusted,
             tasks=acts.held.found.plan.tasks,

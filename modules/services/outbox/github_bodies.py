@@ -332,10 +332,9 @@ class BranchUpdateBody(_OnIssue):
 
 
 class RefBody(OfTask):
-    """The creation of `branch` at the commit `sha`, or its deletion.
+    """The deletion of `branch` if its newest commit is `sha` ("" for any).
 
-    With `own_commit` it is created at an empty commit on top of `sha` whose message names the intent, so that nobody
-    else's branch of the same name can be mistaken for it, even if an answer was lost. A lock needs that.
+    `create` is read from the homes of earlier versions, which created branches so; it is never sent.
     """
 
     kind: ClassVar[Literal["ref"]] = "ref"
@@ -343,27 +342,29 @@ class RefBody(OfTask):
     action: Literal["create", "delete"]
     branch: StrictStr
     sha: _Sha = ""
-    own_commit: StrictBool = False
 
 
 class ContentsBody(OfTask):
-    """A file to write or delete in one commit on `branch` ("" for the default branch).
+    """A new file, written in one commit on the default branch; nothing is changed if another file is there.
 
-    `content` is the whole file; None deletes it. `sha` is that of the file as it was read, "" if there was none; if the
-    file is another when this is sent, nothing is changed. `message` is that of the commit.
+    `content` is the whole file, `message` that of the commit.
     """
 
     kind: ClassVar[Literal["contents"]] = "contents"
     does: ClassVar[str] = "{0.path} in {0.repo}: {0.message}"
     path: StrictStr
-    content: StrictStr | None
+    content: StrictStr
     message: StrictStr
-    branch: StrictStr = ""
-    sha: _Sha = ""
 
     @property
     def words(self) -> str:
-        return self.content or ""
+        return self.content
+
+    @property
+    def is_new_file(self) -> bool:
+        """Whether it names no branch and no file to replace, as those of earlier versions did; they are never sent."""
+        beside = self.model_extra or {}
+        return not (beside.get("branch") or beside.get("sha"))
 
 
 class PushBody(OfTask):

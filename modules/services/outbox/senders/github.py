@@ -10,7 +10,6 @@ from adapters.github.client import GitHub
 from adapters.github.rewriting import rewrite
 from adapters.github.types import (
     Comment,
-    GitCommit,
     Issue,
     Merge,
     MergeMethod,
@@ -21,7 +20,6 @@ from adapters.github.types import (
     fit_title,
     latest_verdicts,
 )
-from common.clock import parse_iso
 from common.result import LASTING, ApiResult, Err, Ok, answering
 from common.text.strings import normalized_title
 from modules.services.outbox.bodies import IntentKind
@@ -56,7 +54,7 @@ from modules.services.outbox.senders.github_changes import (
     repo_of,
     sent,
 )
-from modules.services.outbox.types import AmbiguousErr, Intent, Sender, Sent
+from modules.services.outbox.types import Intent, Sender, Sent
 from modules.services.pinned_names import RepositoryIdentity
 from modules.services.plans.plan_text import add_tasks_to_plan_body
 
@@ -319,6 +317,7 @@ def _is_updated(issue: Issue, body: IssueUpdateBody, text: str) -> bool:
 
 CodeChange = PullRequestBody | ReviewRequestBody | MergeBody | RefBody | ContentsBody | RepositoryBody
 _NOT_THERE_YET = Err("GitHub accepted the update and does not show it yet", "unknown_outcome")
+_OF_EARLIER = Err("only earlier versions did that", "invalid")
 _PULLS_LOOKED_AT = 20
 _MERGE_METHODS: tuple[MergeMethod, ...] = ("squash", "merge", "rebase")
 _REFUSED_MERGE = 405
@@ -340,7 +339,7 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             case RefBody(action="delete"):
                 return await self._look_for_deleted(body)
             case RefBody():
-                return await self._look_for_branch(intent, body, departs=departs)
+                return _OF_EARLIER.or_raise()
             case ContentsBody():
                 return await self._look_at_file(body)
             case RepositoryBody():
@@ -356,9 +355,9 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             case MergeBody():
                 return await self._merge(body)
             case RefBody():
-                return await self._change_ref(intent, body)
+                return await self._delete_branch(body)
             case ContentsBody():
-                return await self._change_file(body)
+                return await self._write_file(body)
             case RepositoryBody():
                 return await self._generate(body)
 
@@ -447,64 +446,24 @@ class CodeChangeSender(ChangeSender[CodeChange]):
             return Sent(self._tree(body))
         return CHANGED.or_raise() if body.sha and body.sha != found.sha else None
 
-    async def _look_for_branch(self, intent: Intent, body: RefBody, *, departs: bool) -> Sent | None:
-        """Look for the SOUL's branch; without a commit of its own it looks like anybody's (`AmbiguousErr`)."""
-        if departs and not body.own_commit:
-            return None
-        repo = repo_of(body)
-        if (found := (await self._github.refs.get(repo, body.branch)).or_else(None, "not_found")) is None:
-            return None
-        if not body.own_commit:
-            AmbiguousErr("the branch is there, and whose it is cannot be told", "invalid").or_raise()
-        commit = (await self._github.refs.commit(repo, found.sha)).or_raise()
-        return Sent(self._tree(body), "commit", commit.sha) if mark(intent.id) in commit.message else None
-
-    async def _change_ref(self, intent: Intent, body: RefBody) -> Sent:
-        repo = repo_of(body)
-        if body.action == "delete":
-            (await self._github.refs.delete(repo, body.branch)).or_raise()
-            return Sent(self._tree(body))
-        sha = (await self._own_commit(intent, body)).sha if body.own_commit else body.sha
-        made = (await self._github.refs.create(repo, body.branch, sha)).or_else(None, "conflict")
-        if made is None:
-            return Err("somebody else has that branch", "invalid").or_raise()
-        return Sent(self._tree(body), "commit", made.sha)
-
-    async def _own_commit(self, intent: Intent, body: RefBody) -> GitCommit:
-        """Make an empty commit that names the intent; repeating this makes the same commit."""
-        parent = (await self._github.refs.commit(repo_of(body), body.sha)).or_raise()
-        login = self._github.login
-        made = await self._github.refs.create_empty_commit(
-            repo_of(body),
-            parent,
-            message=mark(intent.id),
-            name=login,
-            email=f"{login}@users.noreply.github.com",
-            date=f"{parse_iso(intent.created_at):%Y-%m-%dT%H:%M:%SZ}",
-        )
-        return made.or_raise()
+    async def _delete_branch(self, body: RefBody) -> Sent:
+        (await self._github.refs.delete(repo_of(body), body.branch)).or_raise()
+        return Sent(self._tree(body))
 
     async def _look_at_file(self, body: ContentsBody) -> Sent | None:
-        listed = await self._github.contents.list(repo_of(body), body.path, ref=body.branch)
-        if (found := listed.or_else(None, "not_found")) is None:
-            if body.content is None:
-                return Sent(self._tree(body))
-            return CHANGED.or_raise() if body.sha else None
+        if not body.is_new_file:
+            _OF_EARLIER.or_raise()
+        listed = await self._github.contents.list(repo_of(body), body.path)
+        found = listed.or_else(None, "not_found") or ()
         stands = next((one.sha for one in found if one.path == body.path), "")
-        if body.content is not None and stands == blob_sha(body.content):
-            return Sent(self._tree(body), "file", stands)
-        return None if stands == body.sha else CHANGED.or_raise()
+        if stands == blob_sha(body.content):
+            return Sent(self._github.page(repo_of(body)), "file", stands)
+        return CHANGED.or_raise() if stands else None
 
-    async def _change_file(self, body: ContentsBody) -> Sent:
-        repo, files = repo_of(body), self._github.contents
-        done = (
-            await files.delete(repo, body.path, message=body.message, sha=body.sha, branch=body.branch)
-            if body.content is None
-            else await files.write(
-                repo, body.path, body.content, message=body.message, branch=body.branch, sha=body.sha
-            )
-        )
-        return Sent(self._tree(body), "file", done.or_raise().sha)
+    async def _write_file(self, body: ContentsBody) -> Sent:
+        repo = repo_of(body)
+        done = await self._github.contents.write(repo, body.path, body.content, message=body.message)
+        return Sent(self._github.page(repo), "file", done.or_raise().sha)
 
     async def _look_for_repository(self, body: RepositoryBody) -> Sent | None:
         found = (await self._github.get_repository(repo_of(body))).or_else(None, "not_found")
@@ -526,9 +485,8 @@ class CodeChangeSender(ChangeSender[CodeChange]):
         )
         return _made(made.or_raise())
 
-    def _tree(self, body: RefBody | ContentsBody) -> str:
-        page = self._github.page(repo_of(body))
-        return f"{page}/tree/{quote(body.branch)}" if body.branch else page
+    def _tree(self, body: RefBody) -> str:
+        return f"{self._github.page(repo_of(body))}/tree/{quote(body.branch)}"
 
 
 def _is_method_off(done: ApiResult[Merge]) -> bool:

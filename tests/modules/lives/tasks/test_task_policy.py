@@ -46,32 +46,30 @@ def test_a_document_is_markdown_in_no_hidden_folder_under_a_plain_name() -> None
 
 
 @pytest.mark.parametrize(
-    ("branches", "own", "pulls", "code", "branch"),
+    ("branches", "pulls", "code", "branch"),
     [
-        ((), (), (), "create", NAME),
-        ((NAME,), (NAME,), (), "go_on", NAME),
-        ((NAME,), (), (), "create", OTHER),
-        ((NAME, OTHER), (OTHER,), (), "go_on", OTHER),
-        ((NAME, OTHER), (), (), "left", ""),
-        ((NAME,), (NAME,), (PULL,), "opened", NAME),
-        ((NAME,), (NAME,), (by(PULL, "ADA"),), "opened", NAME),
-        ((NAME,), (), (by(PULL, "bea"),), "left", ""),
-        ((NAME,), (NAME,), (by(PULL, "mallory"),), "go_on", NAME),
-        ((), (), (by(MERGED, "mallory"),), "create", NAME),
-        ((), (), (MERGED,), "left", ""),
-        ((), (), (replace(by(PULL, "bea"), head=FORK),), "create", NAME),
-        ((), (), (replace(MERGED, head=PullBranch(NAME, "a" * 40)),), "create", NAME),
-        ((NAME,), (NAME,), (CLOSED,), "create", OTHER),
-        ((), (), (CLOSED,), "create", NAME),
-        ((NAME,), (), (replace(PULL, body="Part of #121"),), "create", OTHER),
-        ((), (), (replace(MERGED, body="Part of #7"),), "create", NAME),
-        ((NAME,), (), (replace(PULL, head=PullBranch("task-31-x", "a" * 40, "ada/garden", 1)),), "create", OTHER),
+        ((), (), "create", NAME),
+        ((NAME,), (), "create", OTHER),
+        ((NAME, OTHER), (), "left", ""),
+        ((NAME,), (PULL,), "opened", NAME),
+        ((NAME,), (by(PULL, "ADA"),), "opened", NAME),
+        ((NAME,), (by(PULL, "bea"),), "left", ""),
+        ((NAME,), (by(PULL, "mallory"),), "create", OTHER),
+        ((), (by(MERGED, "mallory"),), "create", NAME),
+        ((), (MERGED,), "left", ""),
+        ((), (replace(by(PULL, "bea"), head=FORK),), "create", NAME),
+        ((), (replace(MERGED, head=PullBranch(NAME, "a" * 40)),), "create", NAME),
+        ((NAME,), (CLOSED,), "create", OTHER),
+        ((), (CLOSED,), "create", NAME),
+        ((NAME,), (replace(PULL, body="Part of #121"),), "create", OTHER),
+        ((), (replace(MERGED, body="Part of #7"),), "create", NAME),
+        ((NAME,), (replace(PULL, head=PullBranch("task-31-x", "a" * 40, "ada/garden", 1)),), "create", OTHER),
     ],
 )
 def test_where_a_task_is_worked_on(
-    branches: tuple[str, ...], own: tuple[str, ...], pulls: tuple[PullRequest, ...], code: str, branch: str
+    branches: tuple[str, ...], pulls: tuple[PullRequest, ...], code: str, branch: str
 ) -> None:
-    choice = choose_branch(TASK, 12, 2, branches=branches, own=own, pulls=pulls, trusted=TRUSTED)
+    choice = choose_branch(TASK, 12, 2, branches=branches, pulls=pulls, trusted=TRUSTED)
     assert (choice.code, choice.branch) == (code, branch)
     assert (choice.pull is not None) == (code == "opened")
     assert bool(choice.reason) == (code == "left")

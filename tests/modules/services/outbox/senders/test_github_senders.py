@@ -14,7 +14,7 @@ from common.clock import SystemClock, iso, parse_iso
 from modules.services.outbox.bodies import IntentKind, KnownBody, LikeBody, read_body
 from modules.services.outbox.github_bodies import CREATING, GITHUB_KINDS, body_digest
 from modules.services.outbox.senders.github import github_senders
-from modules.services.outbox.types import AmbiguousErr, Intent, Sender
+from modules.services.outbox.types import Intent, Sender
 from modules.services.plans.types import Task
 from tests.adapters.results import err, ok
 from tests.loopback import github_at
@@ -132,12 +132,6 @@ CASES: dict[str, tuple[IntentKind, Callable[[Garden], dict[str, Any]], Count, in
         1,
     ),
     "merge": ("merge", lambda g: {"number": g.pull, "head_sha": g.branch, "title": "Beans (#2)"}, _commits, 1),
-    "branch": (
-        "ref",
-        lambda g: {"action": "create", "branch": "soul/2-peas", "sha": g.main, "own_commit": True},
-        _branches,
-        1,
-    ),
     "no branch": ("ref", lambda g: {"action": "delete", "branch": "soul/1-beans", "sha": g.branch}, _branches, -1),
     "file": ("contents", lambda _: {"path": "docs/peas.md", "content": "Peas.\n", "message": "Add peas"}, _commits, 1),
 }
@@ -172,7 +166,6 @@ _WRITES = {
     "pull request": "POST */pulls",
     "review": "POST */reviews",
     "merge": "PUT */merge",
-    "branch": "POST */git/refs",
     "no branch": "DELETE */git/refs/*",
     "file": "PUT */contents/*",
 }
@@ -249,27 +242,6 @@ async def test_a_star_and_a_follow_given_twice_are_one(garden: Garden) -> None:
     assert network.state.follows == {("ada", "cy")}
 
 
-async def test_of_two_souls_that_create_one_branch_one_has_it_and_both_know(garden: Garden) -> None:
-    fields = {"action": "create", "branch": "soul/2-peas", "sha": garden.main, "own_commit": True}
-    hers, theirs = act("ref", **fields), replace(act("ref", **fields), id="fedcba9876543210")
-    first = ok(await garden.sender("ref").send(hers))
-    late = garden.sender("ref", "bea")
-    assert err(await late.send(theirs)).kind == "invalid"
-    assert ok(await late.find(theirs)) is None
-    assert ok(await garden.sender("ref").find(hers)) == first
-    assert ok(await garden.client("ada").refs.get(REPO, "soul/2-peas")).sha == first.id
-
-
-async def test_a_branch_without_a_commit_of_its_own_is_never_taken_for_ours(garden: Garden) -> None:
-    plain = act("ref", action="create", branch="soul/2-peas", sha=garden.main)
-    sender = garden.sender("ref")
-    assert ok(await sender.find(plain)) is None
-    sent = ok(await sender.send(plain))
-    assert (sent.kind, sent.id) == ("commit", garden.main)
-    assert isinstance(await sender.find(plain), AmbiguousErr)
-    assert err(await sender.send(plain)).kind == "invalid"
-
-
 async def test_a_branch_that_has_moved_on_is_not_deleted(garden: Garden) -> None:
     old = act("ref", action="delete", branch="soul/1-beans", sha=garden.main)
     assert err(await garden.sender("ref").send(old)).kind == "invalid"
@@ -277,22 +249,46 @@ async def test_a_branch_that_has_moved_on_is_not_deleted(garden: Garden) -> None
     assert ok(await garden.sender("ref").find(old)) is not None
 
 
-async def test_a_file_is_written_only_over_the_one_that_was_read(garden: Garden) -> None:
+async def test_a_file_is_written_where_there_is_none_and_over_no_other(garden: Garden) -> None:
     sender, files = garden.sender("contents"), garden.client("ada").contents
-    read = ok(await files.read(REPO, "README.md"))
-    change = act("contents", path="README.md", content="Welcome.\n", message="Greet", sha=read.sha)
-    sent = ok(await sender.send(change))
-    assert ok(await files.read(REPO, "README.md")).sha == sent.id
-    assert sent.kind == "file"
-    assert ok(await sender.find(change)) == sent
-    later = act("contents", path="README.md", content="Hi.\n", message="Greet", sha=read.sha)
-    assert err(await sender.send(later)).kind == "invalid"
-    assert err(await sender.send(act("contents", path="README.md", content="Hi.\n", message="m"))).kind == "invalid"
-    assert ok(await sender.find(later)) is None
-    gone = act("contents", path="README.md", content=None, message="Bare", sha=sent.id)
-    ok(await sender.send(gone))
-    assert ok(await sender.find(gone)) is not None
-    assert ok(await sender.send(gone)).id == ""
+    new = act("contents", path="docs/peas.md", content="Peas.\n", message="Add peas")
+    assert ok(await sender.find(new)) is None
+    sent = ok(await sender.send(new))
+    assert (sent.kind, sent.id) == ("file", ok(await files.read(REPO, "docs/peas.md")).sha)
+    assert ok(await sender.find(new)) == ok(await sender.send(new)) == sent
+    other = act("contents", path="README.md", content="Hi.\n", message="m")
+    assert err(await sender.send(other)).kind == "invalid"
+    assert ok(await sender.find(other)) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored", "told"),
+    [
+        (
+            "ref",
+            {"action": "create", "branch": "soul/2-peas", "sha": "a" * 40, "own_commit": True},
+            "create the branch soul/2-peas of ada/garden",
+        ),
+        (
+            "contents",
+            {"path": "peas.md", "content": "P", "message": "Add peas", "branch": "soul/1-beans"},
+            "peas.md in ada/garden: Add peas",
+        ),
+        (
+            "contents",
+            {"path": "README.md", "content": "P", "message": "Greet", "sha": "a" * 40},
+            "README.md in ada/garden: Greet",
+        ),
+    ],
+)
+async def test_what_only_earlier_versions_did_is_told_and_not_sent(
+    garden: Garden, kind: IntentKind, stored: dict[str, Any], told: str
+) -> None:
+    old, sender = act(kind, **stored), garden.sender(kind)
+    before = await _branches(garden), await _commits(garden)
+    assert old.deed == told
+    assert err(await sender.send(old)).kind == err(await sender.find(old)).kind == "invalid"
+    assert (await _branches(garden), await _commits(garden)) == before
 
 
 async def test_a_review_says_its_words_once_and_nobody_approves_their_own(garden: Garden) -> None:
