@@ -241,7 +241,7 @@ async def test_of_a_promise_that_ends_early_what_was_made_is_told_once_and_why(
                 if held.kind != "issue" or not is_second:
                     await outbox.approve(held.id)
                 elif way == "reject":
-                    await outbox.reject(held.id, "one is enough")
+                    await outbox.reject(held.id, reason="one is enough")
             await app.scheduler.run_guarded("work")
             await app.lives.commitments.run()
             await app.scheduler.run_guarded("alarms")

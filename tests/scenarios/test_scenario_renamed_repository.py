@@ -41,7 +41,7 @@ async def test_the_owners_no_holds_under_the_new_name(running_town: RunningTown,
         async with awake(place.home(SOUL_APPROVAL="strangers"), clock=CLOCK) as soul:
             await look(soul)
             (draft,) = await soul.app.services.outbox.held()
-            await soul.app.services.outbox.reject(draft.id, "never there")
+            await soul.app.services.outbox.reject(draft.id, reason="never there")
         async with awake(place.home(SOUL_APPROVAL="off"), clock=CLOCK) as soul:
             move(place)
             place.say("kit", "@rowan and now?")

@@ -400,7 +400,8 @@ async def test_a_workflow_waits_for_the_owner_and_is_pushed_by_nobody_else(rig: 
 
 
 async def test_a_task_that_grows_too_long_for_the_model_is_too_much_and_nothing_forbidden(rig: CodeRig) -> None:
-    result = await rig.does(does("list_files"), refuses(400, "exceeds the available context size (4096 tokens)"))
+    too_long = refuses(400, "exceeds the available context size (4096 tokens)")
+    result = await rig.does(does("list_files"), too_long, too_long)
     assert isinstance(result, Failed)
     assert result.problem == "code_unfinished"
     assert "too long for scripted" in result.detail

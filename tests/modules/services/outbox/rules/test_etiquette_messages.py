@@ -1,5 +1,7 @@
 """Direct messages to anybody but the owner are limited by the hour and the day, and programs end their talk."""
 
+from __future__ import annotations
+
 import itertools
 import sqlite3
 from dataclasses import dataclass, field
